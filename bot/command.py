@@ -1,0 +1,84 @@
+"""What one `/rca` word is: a typed call in, a reply out; no Slack anywhere.
+
+The same command runs from a slash command, a mention in a thread, a button, the shell and a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from bot.domain.text import Locale, Localized
+from bot.jobs.services import Services
+from bot.message import Message
+
+
+class Audience(StrEnum):
+    """Who sees a message."""
+
+    THREAD = "thread"
+    ONLY_CALLER = "only_caller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """A command's answer. `message` None: everything that there is to say is already on its way."""
+
+    message: Message | None = None
+    audience: Audience = Audience.ONLY_CALLER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One use of a word.
+
+    text: the rest of the line, as typed. key: unique per use, the same when it is tried again after a crash; a command
+    names its steps after it, so that a second run writes nothing twice.
+    message_ts: the message that carried the words (a mention), None for a slash command or a button.
+    incident: the incident of the thread, or the one that was named; None when there is none.
+    """
+
+    word: str
+    text: str
+    user: str
+    channel: str
+    thread_ts: str | None
+    message_ts: str | None
+    incident: str | None
+    key: str
+    at: datetime
+    locale: Locale
+    source: str = "slack"
+    permalink: str | None = None
+    payload: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One word of `/rca`: `usage` is its grammar, `summary` one line of help."""
+
+    name: str
+    usage: str
+    summary: Localized
+    run: Callable[[Call, Services], Awaitable[Reply]]
+    needs_incident: bool = True
+
+
+def command(
+    *, name: str, usage: str, en: str, zh: str, needs_incident: bool = True
+) -> Callable[[Callable[[Call, Services], Awaitable[Reply]]], Command]:
+    """Describes the decorated coroutine as a command; it registers nothing."""
+
+    def describe(run: Callable[[Call, Services], Awaitable[Reply]]) -> Command:
+        return Command(
+            name=name,
+            usage=usage,
+            summary=Localized(en, zh),
+            run=run,
+            needs_incident=needs_incident,
+        )
+
+    return describe

@@ -1,0 +1,1 @@
+"""What probes stand on: /proc, cgroups, the kernel log, service processes, stacks, metrics pages and NVML."""

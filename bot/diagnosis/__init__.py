@@ -1,0 +1,1 @@
+"""The diagnosis engine: plan, collect, judge, rank, chain, next experiment, blind spots."""

@@ -1,0 +1,1 @@
+"""Pure nouns of the incident: standard library only, no I/O."""

@@ -1,0 +1,95 @@
+"""A condition that monitoring reported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from bot.domain.instant import parse_rfc3339, to_rfc3339
+
+
+class AlertStatus(StrEnum):
+    """Firing or over."""
+
+    FIRING = "firing"
+    RESOLVED = "resolved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """One alert instance. `fingerprint` identifies its label set across repeats and senders."""
+
+    fingerprint: str
+    status: AlertStatus
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    starts_at: datetime
+    ends_at: datetime | None = None
+    url: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The alert rule's name, or `alert` when the sender gave none."""
+        return self.labels.get("alertname") or "alert"
+
+    @property
+    def summary(self) -> str:
+        """What the rule's author wrote for people; falls back to the name."""
+        for key in ("summary", "title", "message", "description"):
+            if text := self.annotations.get(key):
+                return text
+        return self.name
+
+    def to_json(self) -> dict[str, Any]:
+        """What timeline entries and the alert store carry."""
+        return {
+            "fingerprint": self.fingerprint,
+            "status": self.status.value,
+            "labels": dict(self.labels),
+            "annotations": dict(self.annotations),
+            "starts_at": to_rfc3339(self.starts_at),
+            "ends_at": to_rfc3339(self.ends_at) if self.ends_at else None,
+            "url": self.url,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Alert:
+        """Reads `to_json`'s shape."""
+        return cls(
+            fingerprint=value["fingerprint"],
+            status=AlertStatus(value["status"]),
+            labels=dict(value["labels"]),
+            annotations=dict(value.get("annotations") or {}),
+            starts_at=parse_rfc3339(value["starts_at"]),
+            ends_at=parse_rfc3339(value["ends_at"]) if value.get("ends_at") else None,
+            url=value.get("url"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertGroup:
+    """What one notification carried: alerts that the sender itself grouped.
+
+    `group_key` is the sender's own correlation key, `source` the intake that read it (`alertmanager`, …).
+    `truncated` counts alerts that the sender left out.
+    """
+
+    group_key: str
+    source: str
+    status: AlertStatus
+    alerts: tuple[Alert, ...]
+    common_labels: Mapping[str, str] = field(default_factory=dict)
+    common_annotations: Mapping[str, str] = field(default_factory=dict)
+    external_url: str | None = None
+    truncated: int = 0
+
+    @property
+    def title(self) -> str:
+        """One line for people."""
+        for key in ("summary", "title"):
+            if text := self.common_annotations.get(key):
+                return text
+        return self.alerts[0].summary if self.alerts else self.group_key

@@ -1,0 +1,177 @@
+"""The state of an incident: a projection of its timeline, never written by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from bot.domain.action_item import ActionItem
+from bot.domain.alert import Alert
+from bot.domain.change import Change
+from bot.domain.checklist import ChecklistChange
+from bot.domain.evidence import BlindSpot, Evidence, Gap, SourceState
+from bot.domain.hypothesis import Hypothesis, LayerVerdict, Symptom, Trigger
+from bot.domain.responder import Role, Severity
+from bot.domain.text import Locale, Localized
+
+
+class IncidentStatus(StrEnum):
+    """The closed set of the contract. Only a person moves an incident to RESOLVED."""
+
+    OPEN = "open"
+    MITIGATED = "mitigated"
+    RECOVERED = "recovered"
+    RESOLVED = "resolved"
+
+
+class StepState(StrEnum):
+    """Where one step of the SOP stands."""
+
+    PENDING = "pending"
+    CURRENT = "current"
+    PASSED = "passed"
+    SKIPPED = "skipped"
+
+
+class ExperimentVerdict(StrEnum):
+    """How a result compares with what was predicted before the run."""
+
+    AS_PREDICTED = "as_predicted"
+    CONTRARY = "contrary"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One test of a hypothesis; `predicted` was recorded before it ran, `result` is None until it has."""
+
+    id: str
+    cause: str
+    probe: str | None
+    node: str | None
+    args: Mapping[str, Any]
+    query: str | None
+    predicted: Localized
+    would_refute: Localized
+    by: str
+    at: datetime
+    result: Localized | None = None
+    verdict: ExperimentVerdict | None = None
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootCause:
+    """What a person confirmed. `cause` is the deepest link of `chain` (effect first, root last)."""
+
+    cause: str
+    chain: tuple[str, ...]
+    trigger: Trigger | None
+    deep_cause: Localized
+    prevention: Localized
+    evidence: tuple[str, ...]
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mitigation:
+    """What somebody did to stop the pain, and what was captured before it destroyed evidence."""
+
+    text: Localized | None
+    by: str
+    at: datetime
+    captured: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fix:
+    """The change that removed the cause; `verified` is None until the symptom was checked."""
+
+    text: Localized | None
+    by: str
+    at: datetime
+    verified: bool | None = None
+    evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What is affected: proposed by the bot from labels and series until a person confirmed it."""
+
+    nodes: tuple[str, ...] = ()
+    replicas: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    tenants: tuple[str, ...] = ()
+    is_confirmed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChartRef:
+    """A chart that was posted; `png` and `svg` name blobs of the incident."""
+
+    id: str
+    title: Localized
+    alt: Localized
+    png: str | None
+    svg: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """Everything that the timeline adds up to."""
+
+    id: str
+    title: str
+    status: IncidentStatus
+    severity: Severity
+    services: tuple[str, ...]
+    channel: str
+    opened_at: datetime
+    locale: Locale
+    labels: Mapping[str, str] = field(default_factory=dict)
+    thread_ts: str | None = None
+    card_ts: str | None = None
+    resolved_at: datetime | None = None
+    acknowledged_at: datetime | None = None
+    last_seq: int = 0
+    scope: Scope = field(default_factory=Scope)
+    alerts: Mapping[str, Alert] = field(default_factory=dict)
+    alert_notifications: int = 0
+    symptoms: tuple[Symptom, ...] = ()
+    steps: Mapping[str, StepState] = field(default_factory=dict)
+    current_step: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    sources: Mapping[str, SourceState] = field(default_factory=dict)
+    layers: tuple[LayerVerdict, ...] = ()
+    blind_spots: tuple[BlindSpot, ...] = ()
+    changes: tuple[Change, ...] = ()
+    hypotheses: tuple[Hypothesis, ...] = ()
+    experiments: tuple[Experiment, ...] = ()
+    root_cause: RootCause | None = None
+    mitigations: tuple[Mitigation, ...] = ()
+    fix: Fix | None = None
+    charts: tuple[ChartRef, ...] = ()
+    checklist_changes: tuple[ChecklistChange, ...] = ()
+    action_items: tuple[ActionItem, ...] = ()
+    roles: Mapping[Role, str] = field(default_factory=dict)
+    report_state: str = "draft"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody still has to resolve it."""
+        return self.status is not IncidentStatus.RESOLVED
+
+    @property
+    def service(self) -> str | None:
+        """The service that the incident is about; None while unknown."""
+        return self.services[0] if self.services else None
+
+    def hypothesis(self, cause: str) -> Hypothesis | None:
+        """The hypothesis with this cause id."""
+        return next((item for item in self.hypotheses if item.cause == cause), None)

@@ -1,0 +1,1 @@
+"""One file per sender: a payload becomes domain values, nothing else happens."""

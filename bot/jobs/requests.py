@@ -1,0 +1,151 @@
+"""The kinds of background work on an incident, each as a job with a typed maker.
+
+All work on one incident runs in its own lane, in order; what must not wait behind it (probes that a person asked for)
+has a lane of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from bot.store.queue import Job
+
+COLLECT = "incident.collect"
+PROBE = "incident.probe"
+EXPERIMENT = "incident.experiment"
+MITIGATE = "incident.mitigate"
+CHART = "incident.chart"
+VERIFY = "incident.verify"
+REPORT = "incident.report"
+CHECKLIST = "incident.checklist"
+
+
+def lane_of(incident_id: str) -> str:
+    """The lane of an incident's own work."""
+    return f"inc:{incident_id}"
+
+
+def collect(incident_id: str, *, reason: str, by: str, window_seconds: float = 3600.0) -> Job:
+    """Ask every source, rank the causes, and say so in the thread. reason: `opened`, `asked`, `symptom`, `scope`."""
+    return Job(
+        kind=COLLECT,
+        lane=lane_of(incident_id),
+        payload={
+            "incident": incident_id,
+            "reason": reason,
+            "by": by,
+            "window_s": window_seconds,
+        },
+        coalesce=f"collect:{incident_id}",
+    )
+
+
+def probe(
+    incident_id: str | None,
+    *,
+    probes: Sequence[str],
+    nodes: Sequence[str],
+    args: Mapping[str, Any],
+    by: str,
+    approved_by: str | None = None,
+    channel: str | None = None,
+    thread_ts: str | None = None,
+) -> Job:
+    """Run probes on nodes and show one table that marks the odd node out."""
+    job = Job(
+        kind=PROBE,
+        lane="",
+        payload={
+            "incident": incident_id,
+            "probes": list(probes),
+            "nodes": list(nodes),
+            "args": dict(args),
+            "by": by,
+            "approved_by": approved_by,
+            "channel": channel,
+            "thread_ts": thread_ts,
+        },
+    )
+    return _own_lane(job)
+
+
+def experiment(incident_id: str, *, cause: str, by: str, approved_by: str | None = None) -> Job:
+    """Run the next experiment of a hypothesis: the prediction is recorded first, then the result."""
+    job = Job(
+        kind=EXPERIMENT,
+        lane="",
+        payload={"incident": incident_id, "cause": cause, "by": by, "approved_by": approved_by},
+    )
+    return _own_lane(job)
+
+
+def mitigate(
+    incident_id: str,
+    *,
+    text: str,
+    by: str,
+    at: datetime,
+    capture: bool,
+    permalink: str | None = None,
+    message_ts: str | None = None,
+) -> Job:
+    """Capture what a restart destroys (10 s at most, skippable), then record the mitigation and watch the symptom."""
+    job = Job(
+        kind=MITIGATE,
+        lane="",
+        payload={
+            "incident": incident_id,
+            "text": text,
+            "by": by,
+            "at": at.isoformat(),
+            "capture": capture,
+            "permalink": permalink,
+            "message_ts": message_ts,
+        },
+    )
+    return _own_lane(job)
+
+
+def chart(
+    incident_id: str, *, kind: str, by: str, query: str = "", range_seconds: float = 3600.0
+) -> Job:
+    """Draw and post a chart. kind: `symptom`, `deciding`, `recovery`, or `query` with a PromQL expression."""
+    job = Job(
+        kind=CHART,
+        lane=f"chart:{incident_id}",
+        payload={
+            "incident": incident_id,
+            "kind": kind,
+            "by": by,
+            "query": query,
+            "range_s": range_seconds,
+        },
+    )
+    return job
+
+
+def verify(incident_id: str, *, by: str) -> Job:
+    """Check whether the symptom is gone after the fix, with a chart of before and after."""
+    return Job(kind=VERIFY, lane=lane_of(incident_id), payload={"incident": incident_id, "by": by})
+
+
+def report(incident_id: str, *, formats: Sequence[str], by: str) -> Job:
+    """Compile the report and hand the files over in the thread."""
+    return Job(
+        kind=REPORT,
+        lane=lane_of(incident_id),
+        payload={"incident": incident_id, "formats": list(formats), "by": by},
+    )
+
+
+def checklist(incident_id: str, *, by: str) -> Job:
+    """Propose the changes of the checklist that this incident justifies."""
+    return Job(
+        kind=CHECKLIST, lane=lane_of(incident_id), payload={"incident": incident_id, "by": by}
+    )
+
+
+def _own_lane(job: Job) -> Job:
+    return Job(kind=job.kind, lane=f"task:{job.id}", payload=job.payload, id=job.id)

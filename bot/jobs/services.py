@@ -1,0 +1,40 @@
+"""What commands and background work stand on, wired once by the composition root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.cause import Catalogue
+from bot.diagnosis.ports import DiagnosisPorts
+from bot.exporter import Exporter
+from bot.incidents.journal import Journal
+from bot.incidents.opening import Openings
+from bot.incidents.responding import Responding
+from bot.inventory import Inventory
+from bot.jobs.outbox import Outbox
+from bot.settings import Settings
+from bot.sop import Sop
+from bot.store.queue import Queue
+from bot.store.transaction import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """One deployment's parts. `clock` answers aware UTC time; `wake` makes the worker look for new jobs at once."""
+
+    settings: Settings
+    clock: Callable[[], datetime]
+    store: Store
+    queue: Queue
+    inventory: Inventory
+    journal: Journal
+    openings: Openings
+    responding: Responding
+    outbox: Outbox
+    ports: DiagnosisPorts
+    catalogue: Catalogue
+    sop: Sop
+    exporters: Mapping[str, Exporter]
+    wake: Callable[[], None]

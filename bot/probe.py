@@ -1,0 +1,390 @@
+"""The contract of a probe: one read-only look at a node, described by a value and run in a child process."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from bot.device.cgroup import CgroupTree
+from bot.device.field import plain
+from bot.device.proc import ProcRoot
+from bot.device.service import ServiceTarget, find_processes
+from bot.domain.finding import Finding, FindingSeverity, ProbeStatus
+from bot.errors import ProbeError, Reason
+
+T = TypeVar("T")
+
+MAX_GPUS = 64
+"""Highest number of GPUs that one request may name; the largest single node today has 16, NVLink domains 72."""
+
+
+class Cost(StrEnum):
+    """What a run costs the node, and so what it needs: nothing, a rate limit, a person's approval."""
+
+    CHEAP = "cheap"
+    MODERATE = "moderate"
+    HEAVY = "heavy"
+
+
+class ArgumentKind(StrEnum):
+    """What an argument holds. There is no free text: a string is a service's name or one of listed words."""
+
+    SERVICE = "service"
+    NUMBER = "number"
+    WHOLE = "whole"
+    GPUS = "gpus"
+    CHOICE = "choice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """One typed argument. `low` and `high` bound numbers; `choices` lists the words of a `CHOICE`."""
+
+    name: str
+    kind: ArgumentKind
+    summary: str
+    is_required: bool = False
+    default: float | int | str | None = None
+    low: float = 0
+    high: float = math.inf
+    choices: tuple[str, ...] = ()
+
+    def schema(self) -> dict[str, Any]:
+        """JSON schema of the argument."""
+        match self.kind:
+            case ArgumentKind.SERVICE:
+                shape: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 128}
+            case ArgumentKind.NUMBER:
+                shape = {"type": "number", "minimum": self.low, "maximum": self.high}
+            case ArgumentKind.WHOLE:
+                shape = {"type": "integer", "minimum": self.low, "maximum": self.high}
+            case ArgumentKind.GPUS:
+                index = {"type": "integer", "minimum": 0, "maximum": MAX_GPUS - 1}
+                shape = {"type": "array", "items": index, "maxItems": MAX_GPUS}
+            case ArgumentKind.CHOICE:
+                shape = {"enum": list(self.choices)}
+        shape["description"] = self.summary
+        if self.default is not None:
+            shape["default"] = self.default
+        return shape
+
+    def accept(self, value: object) -> object:
+        """The value in its own type.
+
+        Raises:
+            ProbeError: it is of another type or out of bounds; the message does not repeat a long value.
+        """
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        match self.kind:
+            case ArgumentKind.SERVICE if isinstance(value, str) and 0 < len(value) <= 128:
+                return value
+            case ArgumentKind.CHOICE if isinstance(value, str) and value in self.choices:
+                return value
+            case ArgumentKind.NUMBER if is_number and self.low <= float(value) <= self.high:  # type: ignore[arg-type]
+                return float(value)  # type: ignore[arg-type]
+            case ArgumentKind.WHOLE if isinstance(value, int) and is_number:
+                if self.low <= value <= self.high:
+                    return value
+            case ArgumentKind.GPUS if isinstance(value, list) and len(value) <= MAX_GPUS:
+                if all(type(item) is int and 0 <= item < MAX_GPUS for item in value):
+                    return tuple(sorted(set(value)))
+        raise ProbeError(f"argument {self.name}: {self._wanted()}", reason=Reason.MALFORMED)
+
+    def _wanted(self) -> str:
+        match self.kind:
+            case ArgumentKind.SERVICE:
+                return "give the name of a service, 1 to 128 characters"
+            case ArgumentKind.NUMBER:
+                return f"give a number from {self.low:g} to {self.high:g}"
+            case ArgumentKind.WHOLE:
+                return f"give a whole number from {self.low:g} to {self.high:g}"
+            case ArgumentKind.GPUS:
+                return f"give a list of GPU indexes from 0 to {MAX_GPUS - 1}"
+            case ArgumentKind.CHOICE:
+                return f"give one of {', '.join(self.choices)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """Accepted arguments of one run, with the defaults filled in."""
+
+    values: Mapping[str, object] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """A service's name or a chosen word."""
+        return str(self.values[name])
+
+    def number(self, name: str) -> float:
+        """A number in the argument's own unit."""
+        return float(self.values[name])  # type: ignore[arg-type]
+
+    def whole(self, name: str) -> int:
+        """A whole number."""
+        return int(self.values[name])  # type: ignore[call-overload, no-any-return]
+
+    def gpus(self, name: str = "gpus") -> tuple[int, ...] | None:
+        """GPU indexes, or None for all."""
+        return self.values.get(name)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled(Generic[T]):
+    """The same thing read twice, `seconds` apart by the monotonic clock."""
+
+    before: T
+    after: T
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeContext:
+    """All that a probe may touch. Time is handed in; paths are configured; services are the node's own.
+
+    `wait` sleeps; `monotonic` and `now` are seconds (`now` since the Unix epoch). `mark` tells the runner what is
+    about to be read, so that a call that never returns can be named; `skipped` holds what an earlier child hung on.
+    """
+
+    proc: ProcRoot
+    sys_root: Path
+    nvml_library: str = ""
+    kernel_log: Path = Path("/dev/kmsg")
+    package_log: Path = Path("/var/log/apt/history.log")
+    services: Mapping[str, ServiceTarget] = field(default_factory=dict)
+    wait: Callable[[float], None]
+    monotonic: Callable[[], float]
+    now: Callable[[], float]
+    mark: Callable[[str], None] = lambda _what: None
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def cgroups(self) -> CgroupTree:
+        """The cgroup tree of this node."""
+        return CgroupTree(self.sys_root)
+
+    def service(self, name: str) -> ServiceTarget:
+        """The service's own configuration on this node.
+
+        Raises:
+            ProbeError: `unsupported` when this node has no such service.
+        """
+        target = self.services.get(name)
+        if target is None:
+            raise ProbeError(
+                "service is not mapped in the agent configuration; add [services.<name>] on this node",
+                reason=Reason.UNSUPPORTED,
+            )
+        return target
+
+    def members(self) -> Mapping[str, tuple[int, ...]]:
+        """Process ids by service, for the services of this node that run now."""
+        found: dict[str, tuple[int, ...]] = {}
+        for name, target in self.services.items():
+            with contextlib.suppress(ProbeError):
+                found[name] = tuple(task.pid for task in find_processes(self.proc, target))
+        return found
+
+    def sample_twice(self, read: Callable[[], T], window_seconds: float) -> Sampled[T]:
+        """Reads, waits, reads again."""
+        start = self.monotonic()
+        before = read()
+        self.wait(window_seconds)
+        after = read()
+        return Sampled(before, after, max(1e-6, self.monotonic() - start))
+
+
+_UNIT_SUFFIX = {"ratio": "ratio", "s": "seconds", "MB/s": "megabytes_per_s"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a probe measured. `status` is other than `OK` when it could tell why it could not look.
+
+    `not_checked` lists what it could not judge and why; where it is not empty the probe must not report its
+    `*.ok` finding.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    data: Mapping[str, object] = field(default_factory=dict)
+    not_checked: tuple[str, ...] = ()
+    status: ProbeStatus = ProbeStatus.OK
+    error: str | None = None
+
+    def wire_data(self) -> dict[str, Any]:
+        """`data` in JSON's own types, with the findings' figures beside it under their own names."""
+        whole: dict[str, Any] = {"finding_count": len(self.findings)}
+        for finding in self.findings:
+            if isinstance(finding.value, (int, float)):
+                suffix = _UNIT_SUFFIX.get(finding.unit or "", "value")
+                whole.setdefault(f"{finding.id.partition('.')[2]}_{suffix}", finding.value)
+        whole.update(plain(self.data))  # type: ignore[call-overload]
+        if self.not_checked:
+            whole["partial"] = True
+            whole["not_checked"] = list(self.not_checked)
+        return whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """A probe's description and the function that looks.
+
+    `findings` are all ids that it can report; `needs` says in words what it stands on; `serial_group` names what
+    may run only one at a time on a node; `deadline_seconds` is the default time limit.
+    """
+
+    name: str
+    summary: str
+    cost: Cost
+    findings: tuple[str, ...]
+    look: Callable[[ProbeContext, Arguments], Reading]
+    arguments: tuple[Argument, ...] = ()
+    needs: tuple[str, ...] = ()
+    serial_group: str | None = None
+    deadline_seconds: float = 5.0
+
+    def accept(self, raw: Mapping[str, object]) -> Arguments:
+        """Checks what a caller sent.
+
+        Raises:
+            ProbeError: `malformed`, with every fault in one line.
+        """
+        known = {argument.name: argument for argument in self.arguments}
+        faults = [
+            f"argument {name[:40]!r} is not known to {self.name}"
+            for name in raw
+            if name not in known
+        ]
+        values: dict[str, object] = {}
+        for name, argument in known.items():
+            if raw.get(name) is None:
+                if argument.is_required:
+                    faults.append(f"argument {name} is missing")
+                elif argument.default is not None:
+                    values[name] = argument.default
+                continue
+            try:
+                values[name] = argument.accept(raw[name])
+            except ProbeError as fault:
+                faults.append(str(fault))
+        if faults:
+            raise ProbeError("; ".join(faults), reason=Reason.MALFORMED)
+        return Arguments(values)
+
+    def catalogue_entry(self) -> dict[str, Any]:
+        """The probe as `GET /v1/probes` lists it."""
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "cost": self.cost.value,
+            "args": {
+                "type": "object",
+                "properties": {argument.name: argument.schema() for argument in self.arguments},
+                "required": [item.name for item in self.arguments if item.is_required],
+                "additionalProperties": False,
+            },
+            "needs": list(self.needs),
+            "findings": list(self.findings),
+            "deadline_s": self.deadline_seconds,
+        }
+
+
+def describe(
+    *,
+    summary: str,
+    cost: Cost,
+    findings: tuple[str, ...],
+    arguments: tuple[Argument, ...] = (),
+    needs: tuple[str, ...] = (),
+    serial_group: str | None = None,
+    deadline_seconds: float = 5.0,
+) -> Callable[[Callable[[ProbeContext, Arguments], Reading]], Probe]:
+    """Turns a look function into a `Probe` of the same name; it registers nothing."""
+
+    def wrap(look: Callable[[ProbeContext, Arguments], Reading]) -> Probe:
+        return Probe(
+            name=look.__name__,
+            summary=summary,
+            cost=cost,
+            findings=findings,
+            look=look,
+            arguments=arguments,
+            needs=needs,
+            serial_group=serial_group,
+            deadline_seconds=deadline_seconds,
+        )
+
+    return wrap
+
+
+def window_argument(default: float) -> Argument:
+    """The `window_s` argument: how far apart two samples of a counter lie."""
+    return Argument(
+        name="window_s",
+        kind=ArgumentKind.NUMBER,
+        summary="seconds between the two samples",
+        default=default,
+        low=0.2,
+        high=30,
+    )
+
+
+SERVICE = Argument(
+    name="service",
+    kind=ArgumentKind.SERVICE,
+    summary="service as the inventory names it",
+    is_required=True,
+)
+GPUS = Argument(name="gpus", kind=ArgumentKind.GPUS, summary="GPU indexes; all when left out")
+
+
+def info(finding_id: str, summary: str) -> Finding:
+    """A finding that says checked and clean, or something worth knowing that is no fault."""
+    return Finding(id=finding_id, severity=FindingSeverity.INFO, summary=summary)
+
+
+def warning(
+    finding_id: str, summary: str, *, value: float, unit: str, threshold: float | None
+) -> Finding:
+    """A finding whose figure went past its threshold."""
+    return Finding(
+        id=finding_id,
+        severity=FindingSeverity.WARNING,
+        summary=summary,
+        value=round(value, 4),
+        unit=unit,
+        threshold=threshold,
+    )
+
+
+def critical(
+    finding_id: str, summary: str, *, value: float, unit: str, threshold: float | None
+) -> Finding:
+    """As `warning`, for what cannot go on like this."""
+    return replace(
+        warning(finding_id, summary, value=value, unit=unit, threshold=threshold),
+        severity=FindingSeverity.CRITICAL,
+    )
+
+
+def args_digest(args: Mapping[str, object]) -> str:
+    """Hex SHA-256 of the args as JSON with sorted keys and no white space, in UTF-8.
+
+    Raises:
+        ProbeError: `malformed` when the args are no JSON (a NaN, a lone surrogate).
+
+    >>> args_digest({})
+    '44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a'
+    """
+    try:
+        text = json.dumps(
+            args, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ProbeError("args are no JSON object", reason=Reason.MALFORMED) from error

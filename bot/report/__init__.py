@@ -1,0 +1,1 @@
+"""Compiles the postmortem and draws what it shows: charts, the causal chain, the page."""

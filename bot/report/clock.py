@@ -1,0 +1,71 @@
+"""Times and durations as a reader wants to see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from bot.domain.instant import Window
+from bot.domain.text import Locale
+
+_UNITS = {
+    Locale.EN: (("d", 86400), ("h", 3600), ("min", 60)),
+    Locale.ZH_CN: (("天", 86400), ("小时", 3600), ("分", 60)),
+}
+_SECONDS = {Locale.EN: "s", Locale.ZH_CN: "秒"}
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Writes times in one zone. The offset is always shown: one wall-clock hour occurs twice a year."""
+
+    zone: ZoneInfo
+
+    @classmethod
+    def named(cls, zone: str) -> Clock:
+        """The clock of an IANA zone."""
+        return cls(ZoneInfo(zone))
+
+    def stamp(self, at: datetime) -> str:
+        """`2026-11-30 16:15:00 +08:00`; milliseconds appear only when there are any."""
+        local = at.astimezone(self.zone)
+        return f"{local:%Y-%m-%d} {self._time(local)} {_offset(local)}"
+
+    def span(self, window: Window) -> str:
+        """`2026-11-30 16:15:00 – 16:45:00 +08:00`; the day is repeated only when it changes."""
+        start = window.start.astimezone(self.zone)
+        end = window.end.astimezone(self.zone)
+        if start.date() == end.date() and start.utcoffset() == end.utcoffset():
+            return f"{start:%Y-%m-%d} {self._time(start)} – {self._time(end)} {_offset(end)}"
+        return f"{self.stamp(window.start)} – {self.stamp(window.end)}"
+
+    @staticmethod
+    def _time(local: datetime) -> str:
+        milliseconds = local.microsecond // 1000
+        return f"{local:%H:%M:%S}" + (f".{milliseconds:03d}" if milliseconds else "")
+
+
+def _offset(local: datetime) -> str:
+    text = f"{local:%z}"
+    return f"{text[:3]}:{text[3:5]}"
+
+
+def duration_text(seconds: float, locale: Locale) -> str:
+    """`39 min 50 s`: the two largest units that are not zero; below a minute one decimal.
+
+    >>> duration_text(2390, Locale.EN)
+    '39 min 50 s'
+    """
+    gap = " " if locale is Locale.EN else ""
+    if seconds < 60:
+        return f"{round(seconds, 1):g} {_SECONDS[locale]}"
+    rest = round(seconds)
+    parts = []
+    for unit, size in _UNITS[locale]:
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count}{gap}{unit}" if gap else f"{count} {unit}")
+    if rest:
+        parts.append(f"{rest}{gap}{_SECONDS[locale]}" if gap else f"{rest} {_SECONDS[locale]}")
+    return " ".join(parts[:2])

@@ -1,0 +1,267 @@
+"""Puts a postmortem into sections of neutral blocks, in one language."""
+
+from __future__ import annotations
+
+from bot.domain.postmortem import SCHEMA, Answer, DurationName, Postmortem, ReportState, TimelineLine
+from bot.domain.text import Locale
+from bot.report.blocks import (
+    Block,
+    Card,
+    Cards,
+    Facts,
+    Inline,
+    Page,
+    Paragraph,
+    Row,
+    Section,
+    Span,
+    Table,
+    Tone,
+)
+from bot.report.clock import duration_text
+from bot.report.outline_cause import cause_sections
+from bot.report.outline_evidence import evidence_sections
+from bot.report.outline_followup import appendix_section, followup_sections
+from bot.report.wording import Wording, plain, web_address
+
+_SEVERITY_TONES = {"sev1": Tone.BAD, "sev2": Tone.WARN}
+_STATUS_TONES = {"open": Tone.BAD, "mitigated": Tone.WARN, "recovered": Tone.GOOD, "resolved": Tone.GOOD}
+
+
+def outline(report: Postmortem, locale: Locale) -> Page:
+    """The report as a page of sections; every text in it is raw and has to be escaped by the format."""
+    words = Wording.of(report, locale)
+    header = report.header
+    services = ", ".join(header.services) or words.t("no_service")
+    sections = (
+        _summary(words),
+        _facts(words),
+        _impact(words),
+        _timeline(words),
+        *evidence_sections(words),
+        *cause_sections(words),
+        *followup_sections(words),
+        appendix_section(words),
+    )
+    return Page(
+        id=header.id,
+        title=f"{header.id} · {header.title}",
+        subtitle=words.t("subtitle", services=services),
+        badges=(
+            Span(header.severity.value, _SEVERITY_TONES.get(header.severity.value, Tone.PLAIN)),
+            Span(
+                words.t(f"badge.status.{header.status.value}"),
+                _STATUS_TONES[header.status.value],
+            ),
+            Span(words.t(f"badge.state.{header.state.value}"), Tone.MUTED),
+        ),
+        lang=locale.value,
+        zone=report.zone,
+        footer=words.t("footer", id=header.id, version=report.version, zone=report.zone),
+        sections=sections,
+    )
+
+
+def _summary(words: Wording) -> Section:
+    report = words.report
+    blocks: list[Block] = []
+    if report.header.state is ReportState.DRAFT:
+        blocks.append(Paragraph(spans=plain(words.t("draft_banner")), tone=Tone.MUTED))
+    if not report.is_established:
+        blocks.append(Paragraph(spans=plain(words.t("not_established.banner")), tone=Tone.WARN))
+    blocks.append(Cards(cards=tuple(_card(words, answer) for answer in report.answers)))
+    if report.root_cause:
+        root = report.root_cause
+        confirmed = words.t("confirmed_by", by=root.by, at=words.stamp(root.at))
+        blocks.append(Paragraph(spans=plain(confirmed)))
+    if report.unsupported:
+        claims = ", ".join(report.unsupported)
+        text = words.t("unsupported_banner", claims=claims)
+        blocks.append(Paragraph(spans=plain(text), tone=Tone.WARN))
+    return Section(id="summary", title=words.t("section.summary"), blocks=tuple(blocks))
+
+
+def _card(words: Wording, answer: Answer) -> Card:
+    title = words.t(f"answer.{answer.question.value}")
+    if answer.text is None:
+        body = list(plain(_unanswered(words, answer)))
+        return Card(title=title, body=tuple(body), tone=Tone.WARN)
+    body = list(plain(words.say(answer.text)))
+    if answer.needs_evidence:
+        body += [Span("\n"), Span(words.t("evidence_refs"), Tone.MUTED), *words.refs(answer.evidence)]
+    return Card(title=title, body=tuple(body), tone=Tone.GOOD)
+
+
+def _unanswered(words: Wording, answer: Answer) -> str:
+    if words.report.is_established:
+        return words.t("not_established.no_trigger")
+    text = words.t("not_established.text")
+    candidates = [item for item in words.report.hypotheses if item.cause != "not_established"]
+    if answer.question.value != "deep_cause" or not candidates:
+        return text
+    best = max(candidates, key=lambda item: item.probability)
+    nearest = words.t(
+        "not_established.leading", title=words.say(best.title), probability=f"{best.probability:.0%}"
+    )
+    return f"{text} {nearest}"
+
+
+def _facts(words: Wording) -> Section:
+    report = words.report
+    header = report.header
+    scope = header.scope
+    none = plain(words.t("fact.none"), Tone.MUTED)
+    rows: list[tuple[str, Inline]] = [
+        (words.t("fact.id"), plain(header.id)),
+        (words.t("fact.title"), plain(header.title)),
+        (words.t("fact.severity"), plain(header.severity.value)),
+        (words.t("fact.status"), plain(words.t(f"badge.status.{header.status.value}"))),
+        (words.t("fact.state"), plain(words.t(f"badge.state.{header.state.value}"))),
+        (words.t("fact.services"), plain(", ".join(header.services)) or none),
+    ]
+    parts = {
+        "nodes": scope.nodes,
+        "replicas": scope.replicas,
+        "models": scope.models,
+        "tenants": scope.tenants,
+    }
+    rows += [(words.t(f"fact.{key}"), plain(", ".join(names))) for key, names in parts.items() if names]
+    if any(parts.values()):
+        state = "scope_confirmed" if scope.is_confirmed else "scope_proposed"
+        rows.append((words.t("fact.scope_state"), plain(words.t(f"fact.{state}"))))
+    roles = ", ".join(f"{words.t(f'fact.role.{role}')}: {name}" for role, name in header.roles.items())
+    rows += [
+        (words.t("fact.roles"), plain(roles) or none),
+        (words.t("fact.began"), plain(words.stamp(header.began_at)) or none),
+        (words.t("fact.opened"), plain(words.stamp(header.opened_at))),
+        (words.t("fact.ended"), plain(words.stamp(header.ended_at)) or plain(words.t("fact.ongoing"))),
+        (
+            words.t("fact.resolved"),
+            plain(words.stamp(header.resolved_at)) or plain(words.t("fact.ongoing")),
+        ),
+    ]
+    if header.began_at and header.ended_at:
+        span = (header.ended_at - header.began_at).total_seconds()
+        text = duration_text(max(0.0, span), words.locale)
+        rows.append((words.t("fact.impact_duration"), plain(text)))
+    thread = f"{header.channel} / {header.thread_ts}" if header.thread_ts else header.channel
+    rows += [
+        (words.t("fact.alerts"), plain(str(header.alert_notifications))),
+        (words.t("fact.thread"), plain(thread, Tone.CODE)),
+        (words.t("fact.zone"), plain(report.zone)),
+        (words.t("fact.version"), plain(f"rca-bot {report.version}")),
+        (words.t("fact.schema"), plain(SCHEMA, Tone.CODE)),
+    ]
+    blocks = (Facts(rows=tuple(rows)), _durations(words))
+    return Section(id="facts", title=words.t("section.facts"), blocks=blocks)
+
+
+def _durations(words: Wording) -> Table:
+    rows = []
+    for name in DurationName:
+        seconds = words.report.durations.get(name)
+        value = (
+            plain(words.t("durations.none"), Tone.MUTED)
+            if seconds is None
+            else plain(duration_text(seconds, words.locale))
+        )
+        cells = (
+            plain(words.t(f"durations.{name.value}")),
+            value,
+            plain(words.t(f"definition.{name.value}"), Tone.MUTED),
+        )
+        rows.append(Row(cells=cells))
+    columns = tuple(words.t(f"durations.{key}") for key in ("name", "value", "definition"))
+    return Table(
+        caption=words.t("durations.caption"), columns=columns, rows=tuple(rows), widths=(28, 18, 54)
+    )
+
+
+def _impact(words: Wording) -> Section:
+    report = words.report
+    blocks: list[Block] = []
+    if report.symptoms:
+        unknown = plain(words.t("symptom.unknown"), Tone.MUTED)
+        rows = tuple(
+            Row(
+                cells=(
+                    plain(item.id, Tone.CODE),
+                    plain(words.say(item.summary)),
+                    plain(item.scope or "") or unknown,
+                    plain(words.stamp(item.since)) or unknown,
+                    plain(item.metric or "", Tone.CODE) or unknown,
+                )
+            )
+            for item in report.symptoms
+        )
+        columns = tuple(words.t(f"symptom.{key}") for key in ("id", "what", "scope", "since", "metric"))
+        blocks.append(
+            Table(
+                caption=words.t("symptom.caption"), columns=columns, rows=rows, widths=(8, 30, 16, 20, 26)
+            )
+        )
+    else:
+        blocks.append(Paragraph(spans=plain(words.t("symptom.none")), tone=Tone.MUTED))
+    if report.alerts:
+        rows = tuple(
+            Row(
+                cells=(
+                    plain(alert.name, Tone.STRONG),
+                    plain(alert.summary),
+                    plain(words.stamp(alert.starts_at)),
+                    plain(words.stamp(alert.ends_at)) or plain(words.t("alerts.firing"), Tone.BAD),
+                )
+            )
+            for alert in report.alerts
+        )
+        columns = tuple(words.t(f"alerts.{key}") for key in ("name", "summary", "starts", "ends"))
+        blocks.append(
+            Table(caption=words.t("alerts.caption"), columns=columns, rows=rows, widths=(22, 38, 20, 20))
+        )
+    return Section(id="impact", title=words.t("section.impact"), blocks=tuple(blocks))
+
+
+def _timeline(words: Wording) -> Section:
+    rows = tuple(_line(words, line) for line in words.report.timeline)
+    columns = tuple(words.t(f"timeline.{key}") for key in ("seq", "at", "who", "what", "text"))
+    table = Table(
+        caption=words.t("timeline.caption", count=len(rows)),
+        columns=columns,
+        rows=rows,
+        widths=(6, 19, 15, 11, 49),
+    )
+    return Section(id="timeline", title=words.t("section.timeline"), blocks=(table,))
+
+
+def _line(words: Wording, line: TimelineLine) -> Row:
+    text: list[Span] = []
+    if line.is_withheld:
+        text.append(Span(words.t("timeline.withheld"), Tone.MUTED))
+    else:
+        text += plain(words.say(line.text))
+    for revision in line.history:
+        earlier = words.t("timeline.earlier", at=words.stamp(revision.replaced_at))
+        text += [Span("\n"), Span(earlier, Tone.MUTED), Span(words.say(revision.text), Tone.MUTED)]
+    if line.corrects is not None:
+        note = words.t("timeline.corrects", seq=line.corrects)
+        text += [Span("\n"), Span(note, Tone.MUTED, f"#t-{line.corrects}")]
+    if line.corrected_by is not None:
+        note = words.t("timeline.corrected_by", seq=line.corrected_by)
+        text += [Span("\n"), Span(note, Tone.WARN, f"#t-{line.corrected_by}")]
+    who: list[Span] = [Span(line.author)]
+    if line.source not in ("slack", line.author):
+        via = words.t("timeline.via", source=line.source)
+        who += [Span("\n"), Span(via, Tone.MUTED)]
+    return Row(
+        cells=(
+            (Span(str(line.seq), Tone.MUTED, web_address(line.permalink)),),
+            plain(words.stamp(line.at)),
+            tuple(who),
+            plain(words.t(f"kind.{line.kind.value}")),
+            tuple(text),
+        ),
+        anchor=f"t-{line.seq}",
+        tone=Tone.MUTED if line.is_withheld else Tone.PLAIN,
+    )
+
+

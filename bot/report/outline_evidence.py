@@ -1,0 +1,143 @@
+"""The sections that show what was seen: the sources with their evidence, and the charts."""
+
+from __future__ import annotations
+
+from bot.domain.evidence import Evidence, EvidenceSource, SourceState
+from bot.domain.postmortem import ReportChart
+from bot.report.blocks import Block, Figure, Paragraph, Row, Section, Subhead, Table, Tone
+from bot.report.wording import Wording, anchor_of, plain, safe_name
+
+_STATE_TONES = {SourceState.OK: Tone.GOOD, SourceState.EMPTY: Tone.MUTED, SourceState.UNREACHABLE: Tone.BAD}
+_EXPECTED = ("metrics", "logs", "traces", "events", "probes")
+
+
+def evidence_sections(words: Wording) -> tuple[Section, ...]:
+    """Evidence by source, then the charts."""
+    return _evidence(words), _charts(words)
+
+
+def _evidence(words: Wording) -> Section:
+    report = words.report
+    blocks: list[Block] = [_sources(words)]
+    for source in EvidenceSource:
+        found = [item for item in report.evidence if item.source is source]
+        if found:
+            blocks.append(_of_source(words, source, found))
+    if not report.evidence:
+        blocks.append(Paragraph(spans=plain(words.t("evidence.none")), tone=Tone.MUTED))
+    for key, ids in (("helped", report.helped), ("misled", report.misled)):
+        if ids:
+            blocks.append(Paragraph(spans=(*plain(words.t(f"evidence.{key}")), *words.refs(ids))))
+    if report.gaps:
+        blocks.append(_gaps(words))
+    return Section(id="evidence", title=words.t("section.evidence"), blocks=tuple(blocks))
+
+
+def _sources(words: Wording) -> Table:
+    states = words.report.sources
+    names = [*_EXPECTED, *(name for name in states if name not in _EXPECTED)]
+    rows = []
+    for name in names:
+        state = states.get(name)
+        text = words.t(f"source.state_{state.value if state else 'not_asked'}")
+        tone = _STATE_TONES[state] if state else Tone.WARN
+        rows.append(Row(cells=(plain(words.source_name(name)), plain(text, tone))))
+    columns = (words.t("source.name"), words.t("source.state"))
+    return Table(caption=words.t("source.caption"), columns=columns, rows=tuple(rows), widths=(30, 70))
+
+
+def _of_source(words: Wording, source: EvidenceSource, found: list[Evidence]) -> Table:
+    rows = []
+    for item in found:
+        verdict = (
+            plain(words.t("evidence.abnormal"), Tone.BAD)
+            if item.is_abnormal
+            else plain(words.t("evidence.clean"), Tone.GOOD)
+        )
+        where = " / ".join(part for part in (item.component, item.node) if part)
+        shown = plain(words.say(item.summary))
+        if item.finding:
+            shown = (*shown, *plain("\n"), *plain(item.finding, Tone.CODE))
+        rows.append(
+            Row(
+                cells=(
+                    (*plain(item.id, Tone.CODE), *plain("\n"), *verdict),
+                    shown,
+                    plain(where or "–"),
+                    (*plain(item.query, Tone.CODE), *plain("\n"), *plain(item.plugin, Tone.MUTED)),
+                    plain(words.clock.span(item.window)),
+                    (*plain(str(item.samples)), *plain("\n"), *plain(item.digest[:12], Tone.MUTED)),
+                ),
+                anchor=anchor_of(item.id),
+            )
+        )
+    titles = (
+        words.t("evidence.id"),
+        words.t("evidence.summary"),
+        words.t("evidence.where"),
+        words.t("evidence.query"),
+        words.t("evidence.window"),
+        f"{words.t('evidence.samples')} / {words.t('evidence.digest')}",
+    )
+    caption = words.t("evidence.caption", source=words.source_name(source), count=len(found))
+    return Table(caption=caption, columns=titles, rows=tuple(rows), widths=(11, 28, 12, 24, 14, 11))
+
+
+def _gaps(words: Wording) -> Table:
+    rows = tuple(
+        Row(
+            cells=(
+                plain(words.source_name(gap.source.value)),
+                plain(gap.query, Tone.CODE),
+                plain(gap.node or "–"),
+                plain(f"{gap.reason}: {gap.detail}" if gap.detail else gap.reason),
+            )
+        )
+        for gap in words.report.gaps
+    )
+    columns = (
+        words.t("source.name"),
+        words.t("evidence.query"),
+        words.t("evidence.where"),
+        words.t("evidence.gap_reason"),
+    )
+    return Table(caption=words.t("evidence.gaps"), columns=columns, rows=rows, widths=(12, 38, 14, 36))
+
+
+def _charts(words: Wording) -> Section:
+    charts = words.report.charts
+    blocks: list[Block] = []
+    names = figure_names(charts)
+    for number, chart in enumerate(charts, 1):
+        if not chart.is_after_fix:
+            blocks += _figure(words, chart, number, names[number - 1])
+    if not blocks:
+        blocks.append(Paragraph(spans=plain(words.t("chart.none")), tone=Tone.MUTED))
+    return Section(id="charts", title=words.t("section.charts"), blocks=tuple(blocks))
+
+
+def fix_figures(words: Wording) -> list[Block]:
+    """The charts that were taken after the fix: before and after in one picture."""
+    charts = words.report.charts
+    names = figure_names(charts)
+    blocks: list[Block] = []
+    for number, chart in enumerate(charts, 1):
+        if chart.is_after_fix:
+            blocks += _figure(words, chart, number, names[number - 1])
+    return [Subhead(text=words.t("chart.after")), *blocks] if blocks else []
+
+
+def figure_names(charts: tuple[ReportChart, ...]) -> list[str]:
+    """A file name for each chart, unique even where unsafe characters made two the same."""
+    return [f"{number:02d}-{safe_name(chart.id)}" for number, chart in enumerate(charts, 1)]
+
+
+def _figure(words: Wording, chart: ReportChart, number: int, name: str) -> list[Block]:
+    alt = words.say(chart.alt)
+    if chart.svg is None and chart.png is None:
+        missing = words.t("chart.missing", alt=alt)
+        return [Paragraph(spans=plain(missing), tone=Tone.MUTED)]
+    caption = f"{words.t('chart.figure', n=number)} · {words.say(chart.title)}"
+    return [
+        Figure(name=name, caption=caption, alt=alt, svg=chart.svg, png=chart.png, csv=chart.csv)
+    ]

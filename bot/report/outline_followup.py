@@ -1,0 +1,207 @@
+"""The sections about what was done: mitigations, fix, checklist, action items, questions to people, raw results."""
+
+from __future__ import annotations
+
+import json
+
+from bot.domain.incident import Fix
+from bot.domain.postmortem import RawProbe
+from bot.report.blocks import (
+    Block,
+    Details,
+    Diff,
+    Facts,
+    Inline,
+    Paragraph,
+    Row,
+    Section,
+    Span,
+    Subhead,
+    Table,
+    Tone,
+)
+from bot.report.outline_evidence import fix_figures
+from bot.report.wording import Wording, plain
+
+RAW_LIMIT = 20_000
+"""Characters of one raw probe result in the report: a screenful of screens; one result may be 64 KiB."""
+
+_PROBE_TONES = {"ok": Tone.GOOD, "unsupported": Tone.MUTED}
+
+
+def followup_sections(words: Wording) -> tuple[Section, ...]:
+    """From the first mitigation to what is left to do and to write."""
+    return (
+        _mitigations(words),
+        _fix(words),
+        _checklist(words),
+        _actions(words),
+        _judgement(words),
+    )
+
+
+def _muted(text: str) -> Paragraph:
+    return Paragraph(spans=plain(text), tone=Tone.MUTED)
+
+
+def _withheld(words: Wording) -> Inline:
+    return plain(words.t("timeline.withheld"), Tone.MUTED)
+
+
+def _mitigations(words: Wording) -> Section:
+    title = words.t("section.mitigations")
+    done = words.report.mitigations
+    if not done:
+        return Section(id="mitigations", title=title, blocks=(_muted(words.t("mitigation.none")),))
+    rows = tuple(
+        Row(
+            cells=(
+                plain(words.stamp(item.at)),
+                plain(item.by),
+                plain(words.say(item.text)) or _withheld(words),
+                plain(", ".join(item.captured), Tone.CODE)
+                or plain(words.t("mitigation.nothing"), Tone.WARN),
+            )
+        )
+        for item in done
+    )
+    columns = tuple(words.t(f"mitigation.{name}") for name in ("at", "by", "text", "captured"))
+    table = Table(
+        caption=words.t("mitigation.caption"), columns=columns, rows=rows, widths=(21, 14, 40, 25)
+    )
+    return Section(id="mitigations", title=title, blocks=(table,))
+
+
+def _fix(words: Wording) -> Section:
+    title = words.t("section.fix")
+    fix = words.report.fix
+    if fix is None:
+        return Section(id="fix", title=title, blocks=(_muted(words.t("fix.none")),))
+    rows: tuple[tuple[str, Inline], ...] = (
+        (words.t("fix.text"), plain(words.say(fix.text)) or _withheld(words)),
+        (words.t("fix.by"), plain(fix.by)),
+        (words.t("fix.at"), plain(words.stamp(fix.at))),
+        (words.t("fix.verified"), _verification(words, fix)),
+    )
+    return Section(id="fix", title=title, blocks=(Facts(rows=rows), *fix_figures(words)))
+
+
+def _verification(words: Wording, fix: Fix) -> Inline:
+    if fix.verified is None:
+        return plain(words.t("fix.unknown"), Tone.WARN)
+    said = (
+        Span(words.t("fix.gone"), Tone.GOOD)
+        if fix.verified
+        else Span(words.t("fix.still_there"), Tone.BAD)
+    )
+    return (said, Span(" "), *words.refs(fix.evidence))
+
+
+def _checklist(words: Wording) -> Section:
+    report = words.report
+    blocks: list[Block] = []
+    for change in report.checklist_changes:
+        status = words.t(f"checklist.status_{change.status.value}")
+        heading = words.t("checklist.heading", n=change.n, checklist=change.checklist, status=status)
+        blocks.append(Subhead(text=heading))
+        if change.reason:
+            blocks.append(Paragraph(spans=plain(words.t("checklist.reason", reason=change.reason))))
+        blocks.append(Diff(text=change.diff))
+    for proposal in report.monitoring_changes:
+        status = words.t(f"checklist.status_{proposal.status.value}")
+        heading = words.t("checklist.monitoring", kind=proposal.kind.value, status=status)
+        blocks.append(Subhead(text=heading))
+        if proposal.reason:
+            blocks.append(Paragraph(spans=plain(words.t("checklist.reason", reason=proposal.reason))))
+        blocks.append(Diff(text=proposal.diff))
+    if not blocks:
+        blocks.append(_muted(words.t("checklist.none")))
+    return Section(id="checklist", title=words.t("section.checklist"), blocks=tuple(blocks))
+
+
+def _actions(words: Wording) -> Section:
+    title = words.t("section.actions")
+    items = words.report.action_items
+    if not items:
+        return Section(id="actions", title=title, blocks=(_muted(words.t("action.none")),))
+    rows = tuple(
+        Row(
+            cells=(
+                plain(str(item.n)),
+                plain(words.say(item.text)) or _withheld(words),
+                plain(item.owner or "") or plain(words.t("action.nobody"), Tone.WARN),
+                plain(item.due or "") or plain(words.t("action.no_date"), Tone.WARN),
+                plain(words.t(f"action.status_{item.status.value}")),
+            )
+        )
+        for item in items
+    )
+    columns = tuple(words.t(f"action.{name}") for name in ("n", "text", "owner", "due", "status"))
+    table = Table(
+        caption=words.t("action.caption"), columns=columns, rows=rows, widths=(7, 49, 17, 15, 12)
+    )
+    return Section(id="actions", title=title, blocks=(table,))
+
+
+def _judgement(words: Wording) -> Section:
+    blocks: list[Block] = [_muted(words.t("judgement.intro"))]
+    for item in words.report.judgements:
+        blocks.append(Subhead(text=words.t(f"judgement.{item.topic.value}")))
+        answer = plain(words.say(item.answer)) or plain(words.t("judgement.empty"), Tone.MUTED)
+        blocks.append(Paragraph(spans=answer))
+    return Section(id="judgement", title=words.t("section.judgement"), blocks=tuple(blocks))
+
+
+def appendix_section(words: Wording) -> Section:
+    """Each probe result as its node answered it, and what was masked."""
+    report = words.report
+    blocks: list[Block] = []
+    if report.probes:
+        rows = tuple(_probe_row(words, probe) for probe in report.probes)
+        names = ("name", "node", "status", "duration", "findings", "purpose", "entry")
+        columns = tuple(words.t(f"probe.{name}") for name in names)
+        blocks.append(
+            Table(
+                caption=words.t("probe.caption"),
+                columns=columns,
+                rows=rows,
+                widths=(16, 12, 12, 9, 30, 12, 9),
+            )
+        )
+        blocks += [_raw(words, probe) for probe in report.probes]
+    else:
+        blocks.append(_muted(words.t("probe.none")))
+    if report.masked:
+        kinds = ", ".join(words.t(f"masked.{kind}", count=n) for kind, n in report.masked.items())
+        blocks.append(_muted(words.t("masked.note", kinds=kinds)))
+    return Section(id="appendix", title=words.t("section.appendix"), blocks=tuple(blocks))
+
+
+def _probe_row(words: Wording, probe: RawProbe) -> Row:
+    result = probe.result
+    found = "\n".join(f"{finding.id}: {finding.summary}" for finding in result.findings)
+    if result.error:
+        found = f"{found}\n{result.error}".strip()
+    status = plain(result.status.value, _PROBE_TONES.get(result.status.value, Tone.WARN))
+    if result.truncated:
+        status = (*status, Span("\n"), Span(words.t("probe.truncated"), Tone.WARN))
+    return Row(
+        cells=(
+            plain(result.probe, Tone.CODE),
+            plain(result.node),
+            status,
+            plain(f"{result.duration_seconds:.2f} s"),
+            plain(found) or plain(words.t("probe.no_findings"), Tone.MUTED),
+            plain(probe.purpose or "–"),
+            (Span(str(probe.seq), Tone.PLAIN, f"#t-{probe.seq}"),),
+        )
+    )
+
+
+def _raw(words: Wording, probe: RawProbe) -> Details:
+    text = json.dumps(probe.result.to_json(), ensure_ascii=False, indent=2, sort_keys=True, default=str)
+    if len(text) > RAW_LIMIT:
+        left = len(text) - RAW_LIMIT
+        text = f"{text[:RAW_LIMIT]}\n{words.t('probe.shortened', left=left)}"
+    summary = words.t("probe.raw", probe=probe.result.probe, node=probe.result.node, seq=probe.seq)
+    return Details(summary=summary, text=text)

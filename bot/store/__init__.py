@@ -1,0 +1,1 @@
+"""Redis, the only store: the one package that imports it."""

@@ -1,0 +1,96 @@
+"""Connects to Redis and turns its faults into the bot's own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from redis import exceptions
+from redis.asyncio import Redis
+from redis.asyncio.sentinel import Sentinel
+
+from bot.errors import ConfigError, Reason, StoreError
+
+SOCKET_TIMEOUT_SECONDS = 5.0
+
+
+def connect(url: str, *, decode: bool) -> Redis:
+    """A client for `redis://`, `rediss://`, `unix://` or `redis+sentinel://host:port[,host:port]/master[/db]`.
+
+    decode: answers as text, else as bytes (for blobs). Nothing is sent yet.
+
+    Raises:
+        ConfigError: the Sentinel address does not name a master.
+    """
+    if not url.startswith("redis+sentinel://"):
+        client: Redis = Redis.from_url(
+            url,
+            decode_responses=decode,
+            socket_timeout=SOCKET_TIMEOUT_SECONDS,
+            socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
+            health_check_interval=30,
+        )
+        return client
+    parts = urlsplit(url)
+    path = parts.path.strip("/").split("/")
+    if not path[0]:
+        raise ConfigError(
+            "REDIS_URL: redis+sentinel:// names no master; write redis+sentinel://host:26379/mymaster/0"
+        )
+    authority = parts.netloc.rpartition("@")
+    password = unquote(authority[0].rpartition(":")[2]) or None
+    hosts = []
+    for item in authority[2].split(","):
+        host, _, port = item.rpartition(":") if ":" in item else (item, "", "26379")
+        if not port.isdigit():
+            raise ConfigError(f"REDIS_URL: {item!r} has no numeric port")
+        hosts.append((host, int(port)))
+    sentinel_password = next(iter(parse_qs(parts.query).get("sentinel_password", [])), None)
+    sentinel = Sentinel(  # type: ignore[no-untyped-call]
+        hosts,
+        sentinel_kwargs={
+            "password": sentinel_password,
+            "socket_timeout": SOCKET_TIMEOUT_SECONDS,
+            "socket_connect_timeout": SOCKET_TIMEOUT_SECONDS,
+        },
+        socket_timeout=SOCKET_TIMEOUT_SECONDS,
+        socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
+    )
+    master: Redis = sentinel.master_for(
+        path[0],
+        db=int(path[1]) if len(path) > 1 and path[1].isdigit() else 0,
+        password=password,
+        decode_responses=decode,
+    )
+    return master
+
+
+@asynccontextmanager
+async def store_faults(doing: str) -> AsyncIterator[None]:
+    """Wraps every Redis fault inside into a `StoreError` that says what was being done.
+
+    Raises:
+        StoreError: Redis is gone, slow, read-only, out of memory, or refused the command.
+    """
+    try:
+        yield
+    except (exceptions.TimeoutError, TimeoutError) as error:
+        raise StoreError(
+            f"{doing}: Redis did not answer in {SOCKET_TIMEOUT_SECONDS:.0f} s; look at its load",
+            reason=Reason.TIMEOUT,
+        ) from error
+    except (exceptions.AuthenticationError, exceptions.NoPermissionError) as error:
+        raise StoreError(
+            f"{doing}: Redis refused the login; check the password in REDIS_URL",
+            reason=Reason.UNAUTHORISED,
+        ) from error
+    except (exceptions.ConnectionError, OSError) as error:
+        raise StoreError(
+            f"{doing}: Redis is not reachable; start it or correct REDIS_URL", reason=Reason.REFUSED
+        ) from error
+    except exceptions.RedisError as error:
+        raise StoreError(
+            f"{doing}: Redis answered {' '.join(str(error).split())[:200]}; nothing was stored",
+            reason=Reason.UNSUPPORTED,
+        ) from error

@@ -1,0 +1,1 @@
+"""Webhooks, health, metrics and the read-only pages."""

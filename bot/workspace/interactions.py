@@ -1,0 +1,343 @@
+"""What people do with the app: commands, presses, modals, shortcuts, and what the app's answer does to the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.workspace import blocks as block_kit
+from bot.workspace import payloads, responses
+from bot.workspace.call import ApiError
+from bot.workspace.composer import as_command
+from bot.workspace.delivery import Ack, AckStatus, Courier, Kind
+from bot.workspace.methods.views import add_modal, modal_body, replace_view
+from bot.workspace.records import Channel, Json, Message, User, View
+from bot.workspace.services import Services
+from bot.workspace.tickets import ResponseUrl
+
+_TROUBLE = "We had some trouble connecting. Try again?"
+_SUGGESTIONS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a person sees of what they did: nothing, an error, or complaints under a modal's inputs."""
+
+    error: str | None = None
+    detail: str | None = None
+    errors: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[Json, ...] = ()
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing went wrong."""
+        return self.error is None and not self.errors
+
+    def to_json(self) -> Json:
+        """The answer of the control API."""
+        body: Json = {"ok": self.is_good}
+        if self.error:
+            body["error"] = self.error
+        if self.detail:
+            body["detail"] = self.detail
+        if self.errors:
+            body["errors"] = dict(self.errors)
+        if self.options:
+            body["options"] = list(self.options)
+        return body
+
+
+class Interactions:
+    """People's hands on the app."""
+
+    def __init__(self, services: Services, courier: Courier) -> None:
+        self._services = services
+        self._workspace = services.workspace
+        self._courier = courier
+
+    async def command(
+        self, user: User, channel: Channel, line: str, *, thread_ts: str | None = None
+    ) -> Outcome:
+        """A line that begins with a slash. Slack takes none in a thread."""
+        command, _, text = line.strip().partition(" ")
+        if command not in self._services.config.commands:
+            return self._complain(
+                user, channel, "invalid_command", f"`{command}` is not a valid command."
+            )
+        if thread_ts is not None:
+            return self._complain(
+                user,
+                channel,
+                "not_in_thread",
+                f"`{command}` is not supported in threads. Sorry!",
+                thread_ts=thread_ts,
+            )
+        origin = self._services.tickets.response_url(user.id, channel.id)
+        payload = payloads.slash_command(
+            self._workspace,
+            user=user,
+            channel=channel,
+            command=command,
+            text=as_command(self._workspace, text.strip()),
+            response_url=self._url(origin),
+            trigger_id=self._services.tickets.trigger(user.id, channel=channel.id),
+        )
+        ack = await self._courier.ask(Kind.COMMAND, command, payload)
+        if not ack.is_good:
+            error = _error(ack)
+            return self._complain(
+                user, channel, error, f"{command} failed with the error “{error}”"
+            )
+        body = {"text": ack.body} if isinstance(ack.body, str) else ack.body
+        if isinstance(body, dict) and body:
+            try:
+                responses.show(self._services, origin, body)
+            except responses.RefusedResponse as refusal:
+                return self._complain(
+                    user, channel, "dispatch_failed", f"{command} failed with the error “{refusal}”"
+                )
+        return Outcome()
+
+    async def act_on_message(
+        self,
+        user: User,
+        message: Message,
+        action_id: str,
+        *,
+        block_id: str | None = None,
+        value: Any = None,
+        answers: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """Presses or chooses in a message.
+
+        value: for a button, tells apart several with one action_id; for anything else, what is chosen.
+        answers: what the person has put into the message's other inputs.
+
+        Raises:
+            ChoiceError: nothing there fits.
+        """
+        found = list(block_kit.elements(message.blocks, message.attachments))
+        element = block_kit.find(found, action_id, block_id=block_id, value=value)
+        state, _ = block_kit.state_values(message.blocks, answers or {})
+        chosen = block_kit.chosen(element, value)
+        if element.kind not in ("button", "overflow"):
+            state.setdefault(element.block_id, {})[element.action_id] = {
+                "type": element.kind,
+                **chosen,
+            }
+        origin = self._services.tickets.response_url(
+            user.id,
+            message.channel,
+            message_ts=message.ts,
+            thread_ts=message.thread_ts if message.is_reply else None,
+        )
+        payload = payloads.block_actions(
+            self._workspace,
+            user=user,
+            actions=[payloads.action(element, chosen, self._workspace.timestamp())],
+            trigger_id=self._services.tickets.trigger(user.id, channel=message.channel),
+            state=state,
+            message=message,
+            response_url=self._url(origin),
+        )
+        return self._outcome(await self._courier.ask(Kind.INTERACTIVE, "block_actions", payload))
+
+    async def act_in_view(
+        self,
+        user: User,
+        view: View,
+        action_id: str,
+        *,
+        block_id: str | None = None,
+        value: Any = None,
+        answers: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """Presses or chooses in a modal or the Home tab.
+
+        Raises:
+            ChoiceError: nothing there fits.
+        """
+        blocks = view.body["blocks"]
+        found = list(block_kit.elements(blocks))
+        element = block_kit.find(found, action_id, block_id=block_id, value=value)
+        chosen = block_kit.chosen(element, value)
+        given = dict(answers or {})
+        if element.kind not in ("button", "overflow"):
+            given[f"{element.block_id}/{element.action_id}"] = value
+        state, _ = block_kit.state_values(blocks, given)
+        payload = payloads.block_actions(
+            self._workspace,
+            user=user,
+            actions=[payloads.action(element, chosen, self._workspace.timestamp())],
+            trigger_id=self._services.tickets.trigger(user.id, view_id=view.id),
+            state=state,
+            view=view,
+        )
+        return self._outcome(await self._courier.ask(Kind.INTERACTIVE, "block_actions", payload))
+
+    async def submit(self, user: User, view: View, answers: Mapping[str, Any]) -> Outcome:
+        """Presses a modal's submit button; the client refuses what is missing before the app hears of it."""
+        state, complaints = block_kit.state_values(view.body["blocks"], answers)
+        if complaints:
+            return Outcome(errors=complaints)
+        payload = payloads.view_submission(
+            self._workspace,
+            user=user,
+            view=view,
+            state=state,
+            trigger_id=self._services.tickets.trigger(user.id, channel=view.channel),
+            urls=self._response_urls(user, view, state),
+        )
+        ack = await self._courier.ask(Kind.INTERACTIVE, "view_submission", payload)
+        if not ack.is_good:
+            return Outcome(error="trouble_connecting", detail=_TROUBLE)
+        return self._after_submission(user, view, ack.body)
+
+    async def close(self, user: User, view: View, *, is_clearing: bool = False) -> Outcome:
+        """Closes a modal, or with `is_clearing` all of them."""
+        stack = self._workspace.stacks.get(user.id, [])
+        gone = list(stack) if is_clearing else [view]
+        for one in gone:
+            if one in stack:
+                stack.remove(one)
+        self._workspace.views_changed(user.id)
+        outcome = Outcome()
+        for one in gone:
+            if one.body.get("notify_on_close"):
+                payload = payloads.view_closed(
+                    self._workspace, user=user, view=one, is_cleared=is_clearing
+                )
+                outcome = self._outcome(
+                    await self._courier.ask(Kind.INTERACTIVE, "view_closed", payload)
+                )
+        return outcome
+
+    async def suggest(
+        self,
+        user: User,
+        action_id: str,
+        typed: str,
+        *,
+        block_id: str | None = None,
+        message: Message | None = None,
+        view: View | None = None,
+    ) -> Outcome:
+        """Types into a select whose options the app supplies. More than a hundred options give none, as in Slack.
+
+        Raises:
+            ChoiceError: there is no such select.
+        """
+        blocks = message.blocks if message else view.body["blocks"] if view else []
+        element = block_kit.find(list(block_kit.elements(blocks)), action_id, block_id=block_id)
+        payload = payloads.block_suggestion(
+            self._workspace, user=user, element=element, typed=typed, message=message, view=view
+        )
+        ack = await self._courier.ask(Kind.INTERACTIVE, "block_suggestion", payload)
+        if not ack.is_good:
+            return self._outcome(ack)
+        body = ack.body if isinstance(ack.body, dict) else {}
+        groups = body.get("option_groups") or []
+        options = [*(body.get("options") or []), *(o for g in groups for o in g["options"])]
+        return Outcome(options=tuple(options) if len(options) <= _SUGGESTIONS else ())
+
+    async def shortcut(self, user: User, message: Message, callback_id: str) -> Outcome:
+        """Uses a message shortcut."""
+        thread_ts = message.thread_ts if message.is_reply else None
+        origin = self._services.tickets.response_url(
+            user.id, message.channel, thread_ts=thread_ts
+        )
+        payload = payloads.message_action(
+            self._workspace,
+            user=user,
+            message=message,
+            callback_id=callback_id,
+            trigger_id=self._services.tickets.trigger(user.id, channel=message.channel),
+            response_url=self._url(origin),
+            action_ts=self._workspace.timestamp(),
+        )
+        return self._outcome(await self._courier.ask(Kind.INTERACTIVE, "message_action", payload))
+
+    def _after_submission(self, user: User, view: View, body: Any) -> Outcome:
+        stack = self._workspace.stacks.get(user.id, [])
+        if body in (None, "", {}):
+            if view in stack:
+                stack.remove(view)
+            self._workspace.views_changed(user.id)
+            return Outcome()
+        action = body.get("response_action") if isinstance(body, dict) else None
+        try:
+            match action:
+                case "errors":
+                    return _input_errors(view, body.get("errors"))
+                case "update":
+                    replace_view(self._services, view, modal_body(body.get("view")))
+                case "push":
+                    new = modal_body(body.get("view"))
+                    add_modal(self._services, user.id, new, channel=view.channel, on_top=True)
+                case "clear":
+                    stack.clear()
+                    self._workspace.views_changed(user.id)
+                case _:
+                    return Outcome(error="trouble_connecting", detail=_TROUBLE)
+        except ApiError as error:
+            return Outcome(error="trouble_connecting", detail=f"{_TROUBLE} ({error.code})")
+        return Outcome()
+
+    def _response_urls(self, user: User, view: View, state: Json) -> list[Json]:
+        urls: list[Json] = []
+        for element in block_kit.elements(view.body["blocks"]):
+            if element.body.get("response_url_enabled"):
+                value = state.get(element.block_id, {}).get(element.action_id, {})
+                channel = value.get("selected_conversation") or value.get("selected_channel")
+                if channel in self._workspace.channels:
+                    origin = self._services.tickets.response_url(user.id, channel)
+                    urls.append(
+                        {
+                            "block_id": element.block_id,
+                            "action_id": element.action_id,
+                            "channel_id": channel,
+                            "response_url": self._url(origin),
+                        }
+                    )
+        return urls
+
+    def _outcome(self, ack: Ack) -> Outcome:
+        return Outcome() if ack.is_good else Outcome(error=_error(ack))
+
+    def _url(self, origin: ResponseUrl) -> str:
+        return f"{self._workspace.base_url}/response/{origin.id}"
+
+    def _complain(
+        self,
+        user: User,
+        channel: Channel,
+        error: str,
+        text: str,
+        *,
+        thread_ts: str | None = None,
+    ) -> Outcome:
+        self._workspace.post_ephemeral(
+            Message(
+                channel=channel.id,
+                ts=self._workspace.timestamp(),
+                text=text,
+                user="USLACKBOT",
+                thread_ts=thread_ts,
+                only_for=user.id,
+            )
+        )
+        return Outcome(error=error, detail=text)
+
+
+def _error(ack: Ack) -> str:
+    return "operation_timeout" if ack.status is AckStatus.TIMEOUT else "dispatch_failed"
+
+
+def _input_errors(view: View, errors: Any) -> Outcome:
+    inputs = {block["block_id"] for block in view.body["blocks"] if block["type"] == "input"}
+    if not isinstance(errors, dict) or not errors or not errors.keys() <= inputs:
+        return Outcome(
+            error="trouble_connecting", detail=f"{_TROUBLE} (errors must name input blocks)"
+        )
+    return Outcome(errors={str(key): str(value) for key, value in errors.items()})

@@ -1,0 +1,25 @@
+"""Everything that a call or an interaction works with, wired once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.workspace.config import WorkspaceConfig
+from bot.workspace.faults import FaultPlan
+from bot.workspace.ratelimit import RateLimiter
+from bot.workspace.state import Workspace
+from bot.workspace.tickets import Tickets
+from bot.workspace.traffic import Traffic
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """The parts of a running workspace."""
+
+    workspace: Workspace
+    config: WorkspaceConfig
+    tickets: Tickets
+    faults: FaultPlan
+    traffic: Traffic
+    limiter: RateLimiter
+    is_rate_limited: bool
