@@ -14,6 +14,29 @@ from typing import Any
 from bot.domain.text import Locale, Localized
 from bot.jobs.services import Services
 from bot.message import Message
+from bot.settings import PolicySettings
+
+
+class Permission(StrEnum):
+    """What not everybody may do; each is a list of the policy."""
+
+    APPROVE_HEAVY = "approve_heavy"
+    CONFIRM_CAUSE = "confirm_cause"
+    RESOLVE = "resolve"
+
+
+def allowed(policy: PolicySettings, user: str, permission: Permission | None) -> bool:
+    """Whether `user` may: the one place that is asked, by every command, button and job."""
+    match permission:
+        case None:
+            return True
+        case Permission.APPROVE_HEAVY:
+            listed = policy.approve_heavy
+        case Permission.CONFIRM_CAUSE:
+            listed = policy.confirm_cause
+        case Permission.RESOLVE:
+            listed = policy.resolve
+    return "*" in listed or user in listed
 
 
 class Audience(StrEnum):
@@ -58,17 +81,27 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One word of `/rca`: `usage` is its grammar, `summary` one line of help."""
+    """One word of `/rca`: `usage` is its grammar, `summary` one line of help.
+
+    permission: what a person must be allowed to use the word at all; a command may ask for more.
+    """
 
     name: str
     usage: str
     summary: Localized
     run: Callable[[Call, Services], Awaitable[Reply]]
     needs_incident: bool = True
+    permission: Permission | None = None
 
 
 def command(
-    *, name: str, usage: str, en: str, zh: str, needs_incident: bool = True
+    *,
+    name: str,
+    usage: str,
+    en: str,
+    zh: str,
+    needs_incident: bool = True,
+    permission: Permission | None = None,
 ) -> Callable[[Callable[[Call, Services], Awaitable[Reply]]], Command]:
     """Describes the decorated coroutine as a command; it registers nothing."""
 
@@ -79,6 +112,7 @@ def command(
             summary=Localized(en, zh),
             run=run,
             needs_incident=needs_incident,
+            permission=permission,
         )
 
     return describe

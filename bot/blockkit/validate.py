@@ -18,6 +18,9 @@ from bot.blockkit import limits
 from bot.blockkit.contract import document
 
 
+_TEXT_KEYS = frozenset({"text", "alt_text", "fallback", "pretext", "title", "footer"})
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing that Slack would refuse; `pointer` is the JSON pointer of the place."""
@@ -152,13 +155,11 @@ def _action_id_faults(index: int, block: Mapping[str, Any]) -> list[Fault]:
 def _texts(value: object) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            if isinstance(inner, str):
-                if key in ("text", "alt_text", "fallback", "pretext", "title", "value", "footer"):
-                    # A button's value is no text; only an attachment field has a `value` beside a `title`.
-                    if key != "value" or "title" in value:
-                        yield inner
-            else:
+            if not isinstance(inner, str):
                 yield from _texts(inner)
+            # A button's value is no text; only an attachment field has a `value` beside a `title`.
+            elif key in _TEXT_KEYS or (key == "value" and "title" in value):
+                yield inner
     elif isinstance(value, (list, tuple)):
         for inner in value:
             yield from _texts(inner)

@@ -37,7 +37,7 @@ class LoadShape:
 SHAPES = {
     LoadPhase.IDLE: LoadShape(documents_per_second=0.0, segments=(0, 0), spread_seconds=0.0),
     LoadPhase.BASELINE: LoadShape(documents_per_second=6.0, segments=(1, 1), spread_seconds=0.0),
-    LoadPhase.PEAK: LoadShape(documents_per_second=0.55, segments=(34, 40), spread_seconds=0.6),
+    LoadPhase.PEAK: LoadShape(documents_per_second=0.7, segments=(36, 40), spread_seconds=0.4),
 }
 
 
@@ -53,12 +53,42 @@ def segment_offsets(shape: LoadShape, random: Random) -> Iterator[float]:
         yield shape.spread_seconds * (index + random.random()) / count
 
 
-_WORDS = (
-    "the order has been shipped and will arrive within three working days please confirm your address before "
-    "the parcel leaves the warehouse our customer service answers every question about delivery and payment"
-).split()
+_WORDS = [
+    "the",
+    "order",
+    "has",
+    "been",
+    "shipped",
+    "and",
+    "will",
+    "arrive",
+    "within",
+    "three",
+    "working",
+    "days",
+    "please",
+    "confirm",
+    "your",
+    "address",
+    "before",
+    "the",
+    "parcel",
+    "leaves",
+    "the",
+    "warehouse",
+    "our",
+    "customer",
+    "service",
+    "answers",
+    "every",
+    "question",
+    "about",
+    "delivery",
+    "and",
+    "payment",
+]
 
 
 def segment_text(random: Random) -> str:
-    """One segment: a passage of 350 to 450 words."""
-    return " ".join(random.choices(_WORDS, k=random.randint(350, 450)))
+    """One segment: a passage of 400 to 500 words."""
+    return " ".join(random.choices(_WORDS, k=random.randint(400, 500)))

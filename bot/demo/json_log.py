@@ -32,7 +32,9 @@ class JsonLines(logging.Formatter):
 def open_json_log(path: Path, *, service: str) -> logging.Logger:
     """A logger of its own that appends to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    logger = logging.Logger(service, logging.INFO)
+    logger = logging.getLogger(f"demo.{service}")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
     handler = logging.FileHandler(path, encoding="utf-8")
     handler.setFormatter(JsonLines(service))
     logger.addHandler(handler)

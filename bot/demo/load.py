@@ -187,7 +187,9 @@ def main() -> None:
     parser.add_argument("--target", required=True)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--node", default="demo-node")
-    parser.add_argument("--phase", type=LoadPhase, choices=list(LoadPhase), default=LoadPhase.BASELINE)
+    parser.add_argument(
+        "--phase", type=LoadPhase, choices=list(LoadPhase), default=LoadPhase.BASELINE
+    )
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--collector-url")
     args = parser.parse_args()

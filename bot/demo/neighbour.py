@@ -10,7 +10,9 @@ import hashlib
 import os
 import threading
 
-_CHUNK_BYTES = 1 << 20  # hashing a large chunk runs outside the interpreter lock, so the threads run side by side
+_CHUNK_BYTES = (
+    1 << 20
+)  # hashing a large chunk runs outside the interpreter lock, so the threads run side by side
 
 
 def _index(parent: int) -> None:

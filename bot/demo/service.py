@@ -25,9 +25,10 @@ from bot.demo.accelerator import Accelerator
 from bot.demo.gpu_series import GpuSeries
 from bot.demo.json_log import open_json_log
 from bot.demo.pinned_pool import PinnedBufferPool, PoolMode
-from bot.demo.pipeline import Stage, StageTime, Translation, Translator
+from bot.demo.pipeline import Stage, StageTime, Translator
+from bot.demo.request_spans import request_spans
 from bot.demo.service_metrics import ServiceMetrics
-from bot.demo.spans import Span, SpanContext, SpanExporter, new_span_id
+from bot.demo.spans import SpanContext, SpanExporter
 
 SERVICE = "translate-api"
 MODEL = "translate-en-zh"
@@ -37,14 +38,6 @@ _BODY_LIMIT_BYTES = 64 * 1024
 _LOG_EVERY_REQUESTS = 100
 _PR_SET_PTRACER = 0x59616D61
 _ANY_PROCESS = ctypes.c_ulong(-1 & (2**64 - 1))
-_OPERATIONS = {
-    Stage.PREPROCESS: "preprocess",
-    Stage.HOST_TO_DEVICE: "copy_to_device",
-    Stage.WAIT_SLOT: "queue",
-    Stage.FORWARD: "engine.compute",
-    Stage.POSTPROCESS: "postprocess",
-}
-_INFERENCE = (Stage.HOST_TO_DEVICE, Stage.WAIT_SLOT, Stage.FORWARD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 120
     server: _Server
 
-    def do_GET(self) -> None:  # noqa: N802 - the name that http.server calls
+    def do_GET(self) -> None:
         service = self.server.service
         match self.path:
             case "/healthz":
@@ -126,12 +119,14 @@ class _Handler(BaseHTTPRequestHandler):
             case _:
                 self._answer(HTTPStatus.NOT_FOUND, {"error": "no such path"})
 
-    def do_POST(self) -> None:  # noqa: N802 - the name that http.server calls
+    def do_POST(self) -> None:
         start_ns = time.time_ns()
         length = self.headers.get("Content-Length", "")
         if not length.isdigit() or int(length) > _BODY_LIMIT_BYTES:
             self.close_connection = True
-            self._answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": "body over 64 KiB or no length"})
+            self._answer(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"error": "body over 64 KiB or no length"}
+            )
             return
         body = self.rfile.read(int(length))
         match self.path:
@@ -148,7 +143,9 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             text = _field(body, "text")
             if text is None:
-                self._finish(HTTPStatus.BAD_REQUEST, {"error": 'expected {"text": "..."}'}, start_ns)
+                self._finish(
+                    HTTPStatus.BAD_REQUEST, {"error": 'expected {"text": "..."}'}, start_ns
+                )
                 return
             read = StageTime(stage=Stage.READ_INPUT, start_ns=start_ns, end_ns=time.time_ns())
             translation = service.translator.translate(text)
@@ -157,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
             answer = {"translation": translation.text, "tokens": translation.tokens}
             end_ns = self._finish(HTTPStatus.OK, answer, start_ns)
             context = SpanContext.from_traceparent(self.headers.get("traceparent"))
-            service.spans.add(*_spans(context, start_ns, end_ns, translation))
+            service.spans.add(*request_spans(context, start_ns, end_ns, translation, model=MODEL))
             service.note_served()
         finally:
             service.metrics.active.dec()
@@ -204,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
         self.wfile.flush()
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - http.server's signature
+    def log_message(self, format: str, *args: Any) -> None:
         """Each request would be a line; the service reports counts instead."""
 
 
@@ -215,31 +212,6 @@ def _field(body: bytes, name: str) -> str | None:
         return None
     found = value.get(name) if isinstance(value, dict) else None
     return found if isinstance(found, str) else None
-
-
-def _spans(
-    context: SpanContext, start_ns: int, end_ns: int, translation: Translation
-) -> list[Span]:
-    """`handle` with a child per stage; the stages on the device hang under `inference`."""
-    handle, inference = new_span_id(), new_span_id()
-    device = [item for item in translation.stages if item.stage in _INFERENCE]
-
-    def span(name: str, parent: str | None, own: str, start: int, end: int) -> Span:
-        tags: dict[str, str | int] = {"model": MODEL} if own == handle else {}
-        return Span(
-            trace_id=context.trace_id, span_id=own, parent_id=parent, name=name,
-            start_ns=start, end_ns=end, attributes=tags,
-        )  # fmt: skip
-
-    spans = [span("handle", context.span_id, handle, start_ns, end_ns)]
-    spans.append(
-        span("inference", handle, inference, min(d.start_ns for d in device), max(d.end_ns for d in device))
-    )
-    for item in translation.stages:
-        parent = inference if item.stage in _INFERENCE else handle
-        name = _OPERATIONS[item.stage]
-        spans.append(span(name, parent, new_span_id(), item.start_ns, item.end_ns))
-    return spans
 
 
 def allow_stack_dumps() -> None:
@@ -274,8 +246,10 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--node", default="demo-node")
-    parser.add_argument("--pool", type=PoolMode, choices=list(PoolMode), default=PoolMode.PER_REQUEST)
-    parser.add_argument("--registration-ms", type=float, default=30.0)
+    parser.add_argument(
+        "--pool", type=PoolMode, choices=list(PoolMode), default=PoolMode.PER_REQUEST
+    )
+    parser.add_argument("--registration-ms", type=float, default=22.0)
     parser.add_argument("--collector-url")
     args = parser.parse_args()
     logging.captureWarnings(capture=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 _CORPUS = (
     "the order has been shipped and will arrive within three working days "
@@ -79,7 +80,7 @@ class Tokenizer:
         while len(symbols) > 1:
             ranked = [
                 (self._ranks.get((left, right), len(self._ranks)), index)
-                for index, (left, right) in enumerate(zip(symbols, symbols[1:], strict=False))
+                for index, (left, right) in enumerate(pairwise(symbols))
             ]
             rank, index = min(ranked)
             if rank == len(self._ranks):
@@ -89,12 +90,12 @@ class Tokenizer:
 
 
 def _learn_merges(corpus: str, count: int) -> dict[tuple[str, str], int]:
-    words = Counter(tuple([*word, " "]) for word in corpus.split())
+    words = Counter((*word, " ") for word in corpus.split())
     ranks: dict[tuple[str, str], int] = {}
     while len(ranks) < count:
         pairs: Counter[tuple[str, str]] = Counter()
         for symbols, seen in words.items():
-            for pair in zip(symbols, symbols[1:], strict=False):
+            for pair in pairwise(symbols):
                 pairs[pair] += seen
         if not pairs:
             break

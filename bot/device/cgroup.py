@@ -107,7 +107,11 @@ class CgroupTree:
             raise ProbeError(
                 f"cgroup controller {controller} is not mounted", reason=Reason.UNSUPPORTED
             )
-        for name in (controller, f"{controller},{controller}acct", f"{controller}acct,{controller}"):
+        for name in (
+            controller,
+            f"{controller},{controller}acct",
+            f"{controller}acct,{controller}",
+        ):
             folder = self.root / name
             if folder.exists():
                 return folder / paths[controller].lstrip("/")

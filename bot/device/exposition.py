@@ -9,7 +9,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import IO
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -62,12 +61,12 @@ def scrape(url: str | None, timeout_seconds: float) -> Exposition:
 
 
 def parse(text: str) -> tuple[Sample, ...]:
-    """Reads exposition text; series whose value is NaN are left out.
+    r"""Reads exposition text; series whose value is NaN are left out.
 
     Raises:
         ProbeError: `malformed` when it is no exposition text.
 
-    >>> parse("vllm:num_requests_waiting{model_name=\\"m\\"} 3\\n")[0].value
+    >>> parse("vllm:num_requests_waiting{model_name=\"m\"} 3\n")[0].value
     3.0
     """
     try:
@@ -86,15 +85,7 @@ def parse(text: str) -> tuple[Sample, ...]:
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """A redirect could lead beyond the approved address, so it is an error."""
 
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: http.client.HTTPMessage,
-        newurl: str,
-    ) -> None:
+    def redirect_request(self, *_request: object, **_named: object) -> None:
         return None
 
 

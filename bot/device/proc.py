@@ -94,11 +94,11 @@ class ProcRoot:
             return read_text(target)
         except ProbeError as failure:
             is_of_process = bool(parts) and str(parts[0]).isdigit()
-            if is_of_process and failure.reason is Reason.UNSUPPORTED:
-                if not self.path.joinpath(str(parts[0])).exists():
-                    raise ProbeError(
-                        f"process {parts[0]} is gone", reason=Reason.NOT_FOUND
-                    ) from failure
+            is_missing = failure.reason is Reason.UNSUPPORTED
+            if is_of_process and is_missing and not (self.path / str(parts[0])).exists():
+                raise ProbeError(
+                    f"process {parts[0]} is gone", reason=Reason.NOT_FOUND
+                ) from failure
             raise
 
     def link(self, *parts: str | int) -> str:
@@ -121,9 +121,7 @@ class ProcRoot:
         """Thread ids of a process, ascending; empty once it is gone."""
         try:
             return sorted(
-                int(name)
-                for name in list_names(self.path / str(pid) / "task")
-                if name.isdigit()
+                int(name) for name in list_names(self.path / str(pid) / "task") if name.isdigit()
             )
         except ProbeError as failure:
             if failure.reason in {Reason.UNSUPPORTED, Reason.NOT_FOUND}:
@@ -206,9 +204,9 @@ class ProcRoot:
 
 
 def parse_cpu_times(text: str) -> CpuTimes:
-    """Reads /proc/stat.
+    r"""Reads /proc/stat.
 
-    >>> parse_cpu_times("cpu  100 0 50 1000 10 0 5 7 0 0\\ncpu0 100 0 50 1000 10 0 5 7 0 0\\n").steal
+    >>> parse_cpu_times("cpu  100 0 50 1000 10 0 5 7 0 0\ncpu0 100 0 50 1000 10 0 5 7 0 0\n").steal
     0.07
     """
     cpus = 0
@@ -240,7 +238,9 @@ def parse_pressure(text: str) -> Pressure:
     rows: dict[str, dict[str, float]] = {}
     for line in text.splitlines():
         kind, *pairs = line.split()
-        rows[kind] = {key: float(value) for key, _, value in (pair.partition("=") for pair in pairs)}
+        rows[kind] = {
+            key: float(value) for key, _, value in (pair.partition("=") for pair in pairs)
+        }
     if "some" not in rows:
         raise ProbeError("pressure file: has no 'some' line")
     some, full = rows["some"], rows.get("full", {})
@@ -314,7 +314,9 @@ def parse_task(text: str) -> TaskStat:
             cpu_seconds=(int(rest[11]) + int(rest[12])) / CLOCK_TICKS_PER_SECOND,
             threads=int(rest[17]),
             started_seconds=int(rest[19]) / CLOCK_TICKS_PER_SECOND,
-            delay_block_io_seconds=int(rest[39]) / CLOCK_TICKS_PER_SECOND if len(rest) > 39 else 0.0,
+            delay_block_io_seconds=int(rest[39]) / CLOCK_TICKS_PER_SECOND
+            if len(rest) > 39
+            else 0.0,
         )
     except (ValueError, IndexError) as error:
         raise ProbeError(f"stat line is not in shape: {text[:60]!r}") from error

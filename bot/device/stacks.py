@@ -35,7 +35,8 @@ _LIBRARY_WAITS = (
 # What a line of source asks for when it sleeps on a futex without a frame of its own: work, or a lock.
 _ASKS_FOR_WORK = re.compile(r"\.(get|recv|wait|join|pop|popleft|read|result|receive)\w*\(")
 _LOADER = re.compile(
-    r"prefetch|data_?loader|next_(data|batch)|get_(data|batch)|input_queue|fetch_batch", re.IGNORECASE
+    r"prefetch|data_?loader|next_(data|batch)|get_(data|batch)|input_queue|fetch_batch",
+    re.IGNORECASE,
 )
 
 
@@ -132,13 +133,18 @@ def take_stacks(proc: ProcRoot, pid: int, timeout_seconds: float) -> tuple[Stack
     binary = find_py_spy()
     if binary is None:
         raise ProbeError(
-            "py-spy is not installed on this node; install rca-bot[agent]", reason=Reason.UNSUPPORTED
+            "py-spy is not installed on this node; install rca-bot[agent]",
+            reason=Reason.UNSUPPORTED,
         )
     command = [binary, "dump", "--pid", str(int(pid)), "--nonblocking", "--json"]
     try:
         # Fixed words and one number: nothing of the caller reaches the command line.
-        done = subprocess.run(  # noqa: S603
-            command, capture_output=True, timeout=timeout_seconds, check=False, stdin=subprocess.DEVNULL
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            timeout=timeout_seconds,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired as error:
         raise ProbeError(

@@ -120,9 +120,7 @@ def survey_threads(
         processes=len(pids),
         threads=len(table),
         busy_threads=_busy(before, after, tallies),
-        kinds={
-            kind: sum(tally.kinds[kind] for tally in tallies) / samples for kind in ThreadKind
-        },
+        kinds={kind: sum(tally.kinds[kind] for tally in tallies) / samples for kind in ThreadKind},
         wait_channels=dict(channels.most_common(8)),
         blocked_channels=tuple(name for name, _ in blocked.most_common(3)),
         run_delay_ratio=delay,
@@ -203,7 +201,9 @@ def _run_delay(
         waited = effort.delay_seconds - earlier.delay_seconds
         delayed += waited
         ran += effort.cpu_seconds - earlier.cpu_seconds
-        rows.append((waited, {"thread": effort.name, "tid": key[1], "delay_ratio": waited / seconds}))
+        rows.append(
+            (waited, {"thread": effort.name, "tid": key[1], "delay_ratio": waited / seconds})
+        )
     if not rows:
         return Unread(FieldState.NOT_SUPPORTED, "the kernel keeps no schedstat"), []
     rows.sort(key=lambda row: -row[0])
@@ -222,9 +222,7 @@ def _busy(
         1
         for key, effort in after.items()
         if key in before
-        and (
-            effort.switches > before[key].switches or effort.cpu_seconds > before[key].cpu_seconds
-        )
+        and (effort.switches > before[key].switches or effort.cpu_seconds > before[key].cpu_seconds)
     )
     return max([moved, *(tally.kinds[ThreadKind.BLOCKED] for tally in tallies)])
 
@@ -253,9 +251,13 @@ def _lock(
     try:
         stacks = take_stacks(proc, pid if pid in pids else pids[0], 2.0)
     except ProbeError as failure:
-        return 0, None, (
-            f"{waiters} threads sleep on one futex: a lock or an idle pool cannot be told apart "
-            f"without stacks ({failure})"
+        return (
+            0,
+            None,
+            (
+                f"{waiters} threads sleep on one futex: a lock or an idle pool cannot be told apart "
+                f"without stacks ({failure})"
+            ),
         )
     asking = [stack for stack in stacks if stack.waiting is Waiting.LOCK]
     at = Counter(str(stack.where) for stack in asking).most_common(1)

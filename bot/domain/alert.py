@@ -32,14 +32,17 @@ class Alert:
 
     @property
     def name(self) -> str:
-        """The alert rule's name, or `alert` when the sender gave none."""
-        return self.labels.get("alertname") or "alert"
+        """The alert rule's name, as Alertmanager or a platform before it calls it; else the labels themselves."""
+        for key in ("alertname", "alert_name", "rule_name", "rule_id"):
+            if name := self.labels.get(key, "").strip():
+                return name
+        return ", ".join(f"{key}={value}" for key, value in sorted(self.labels.items())) or "alert"
 
     @property
     def summary(self) -> str:
         """What the rule's author wrote for people; falls back to the name."""
         for key in ("summary", "title", "message", "description"):
-            if text := self.annotations.get(key):
+            if text := self.annotations.get(key, "").strip():
                 return text
         return self.name
 
@@ -90,6 +93,6 @@ class AlertGroup:
     def title(self) -> str:
         """One line for people."""
         for key in ("summary", "title"):
-            if text := self.common_annotations.get(key):
+            if text := self.common_annotations.get(key, "").strip():
                 return text
         return self.alerts[0].summary if self.alerts else self.group_key

@@ -161,6 +161,7 @@ class Incident:
     action_items: tuple[ActionItem, ...] = ()
     roles: Mapping[Role, str] = field(default_factory=dict)
     report_state: str = "draft"
+    report_formats: tuple[str, ...] = ()
 
     @property
     def is_open(self) -> bool:

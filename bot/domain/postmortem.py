@@ -123,6 +123,14 @@ class ChainLink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CitedEvidence:
+    """Evidence under the id that it is cited by; the id stays when its texts are masked."""
+
+    id: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewedChange:
     """A change that was looked at; `is_suspect` when a hypothesis that still stands names it as the trigger."""
 
@@ -217,7 +225,7 @@ class Postmortem:
     alerts: tuple[Alert, ...]
     symptoms: tuple[Symptom, ...]
     timeline: tuple[TimelineLine, ...]
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[CitedEvidence, ...]
     gaps: tuple[Gap, ...]
     sources: Mapping[str, SourceState]
     charts: tuple[ReportChart, ...]

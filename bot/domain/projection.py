@@ -31,6 +31,7 @@ from bot.domain.incident import (
     StepState,
 )
 from bot.domain.instant import Window, parse_rfc3339
+from bot.domain.reaction import fold_reaction
 from bot.domain.responder import Role, Severity
 from bot.domain.text import Locale, Localized
 from bot.domain.timeline import SYSTEM_AUTHOR, Entry, EntryKind
@@ -381,7 +382,12 @@ def _chart(incident: Incident, entry: Entry) -> Incident:
 
 
 def _report(incident: Incident, entry: Entry) -> Incident:
-    return replace(incident, report_state=str(entry.data.get("state", incident.report_state)))
+    formats = dict.fromkeys([*incident.report_formats, *(entry.data.get("formats") or ())])
+    return replace(
+        incident,
+        report_state=str(entry.data.get("state", incident.report_state)),
+        report_formats=tuple(formats),
+    )
 
 
 def _checklist(incident: Incident, entry: Entry) -> Incident:
@@ -457,6 +463,7 @@ _FOLDS: Mapping[EntryKind, Callable[[Incident, Entry], Incident]] = {
     EntryKind.REPORT: _report,
     EntryKind.CHECKLIST: _checklist,
     EntryKind.ACTION: _action,
+    EntryKind.REACTION: fold_reaction,
 }
 
 

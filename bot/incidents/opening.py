@@ -113,6 +113,24 @@ class Openings:
         Raises:
             StoreError: Redis is not reachable; send the notification again, nothing is taken twice.
         """
+        taken = await self._take(group, channel, severity, thread_ts)
+        await self._note(group, taken)
+        return taken
+
+    async def _note(self, group: AlertGroup, taken: Taken | None) -> None:
+        words = (
+            f"{taken.incident_id}: {taken.rule}"
+            if taken
+            else "ignored: it only says that something is over that is not open"
+        )
+        step = Batch()
+        for alert in group.alerts:
+            step.extend(index.sighting(alert.fingerprint, self._clock(), words))
+        await self._store.commit(step, doing="note what became of an alert")
+
+    async def _take(
+        self, group: AlertGroup, channel: str, severity: str | None, thread_ts: str | None
+    ) -> Taken | None:
         for key in self._keys(group):
             open_id = await index.incident_of(self._store, index.correlation_key(key))
             if open_id is not None and await self._accepts(open_id, group):
@@ -207,13 +225,7 @@ class Openings:
             await self._journal.record(incident_id, news, jobs=self._jobs_for_news)
 
     def _keys(self, group: AlertGroup) -> tuple[str, ...]:
-        """The sender's own group, and what the same alert is called by another sender."""
-        labels = dict(group.common_labels) or (dict(group.alerts[0].labels) if group.alerts else {})
-        service = self._inventory.service_of(labels)
-        keys = [f"{group.source}:{group.group_key}"]
-        if (name := labels.get("alertname")) and service:
-            keys.append(f"alert:{name}:{service.name}")
-        return tuple(keys)
+        return correlation_keys(group, self._inventory)
 
     async def _claimed(self, once: str) -> str | None:
         return await index.incident_of(self._store, index.once_key(once))
@@ -248,6 +260,19 @@ class Openings:
             data={"op": "entered", "step": FIRST_STEP},
         )
         return [first, *opening.drafts, entered]
+
+
+def correlation_keys(group: AlertGroup, inventory: Inventory) -> tuple[str, ...]:
+    """What finds the open incident of a notification: the sender's own group, then alert name and service.
+
+    The second key joins what two senders say of one alert.
+    """
+    labels = dict(group.common_labels) or (dict(group.alerts[0].labels) if group.alerts else {})
+    service = inventory.service_of(labels)
+    keys = [f"{group.source}:{group.group_key}"]
+    if (name := labels.get("alertname")) and service:
+        keys.append(f"alert:{name}:{service.name}")
+    return tuple(keys)
 
 
 def _what_is_new(known: Alert | None, alert: Alert) -> str | None:

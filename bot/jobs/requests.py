@@ -7,9 +7,11 @@ has a lane of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from bot.domain.timeline import SYSTEM_AUTHOR
+from bot.store import queue
 from bot.store.queue import Job
 
 COLLECT = "incident.collect"
@@ -20,6 +22,7 @@ CHART = "incident.chart"
 VERIFY = "incident.verify"
 REPORT = "incident.report"
 CHECKLIST = "incident.checklist"
+WATCH_SECONDS = 60.0
 
 
 def lane_of(incident_id: str) -> str:
@@ -129,6 +132,16 @@ def chart(
 def verify(incident_id: str, *, by: str) -> Job:
     """Check whether the symptom is gone after the fix, with a chart of before and after."""
     return Job(kind=VERIFY, lane=lane_of(incident_id), payload={"incident": incident_id, "by": by})
+
+
+def watch(incident_id: str, *, after: datetime) -> Job:
+    """Look a minute after a mitigation whether the symptom is gone."""
+    return queue.timer(
+        VERIFY,
+        f"watch-{incident_id}-{int(after.timestamp())}",
+        after + timedelta(seconds=WATCH_SECONDS),
+        {"incident": incident_id, "by": SYSTEM_AUTHOR},
+    )
 
 
 def report(incident_id: str, *, formats: Sequence[str], by: str) -> Job:

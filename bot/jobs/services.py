@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bot.cause import Catalogue
-from bot.diagnosis.ports import DiagnosisPorts
+from bot.diagnosis.request import DiagnosisPorts
 from bot.exporter import Exporter
 from bot.incidents.journal import Journal
 from bot.incidents.opening import Openings

@@ -83,7 +83,11 @@ def gpu_allocator(context: ProbeContext, arguments: Arguments) -> Reading:
     return Reading(
         findings=tuple(findings),
         not_checked=not_checked,
-        data={"window_s": sampled.seconds, **_told(asdict(after)), **_told(asdict(change), "window_")},
+        data={
+            "window_s": sampled.seconds,
+            **_told(asdict(after)),
+            **_told(asdict(change), "window_"),
+        },
     )
 
 
@@ -131,7 +135,9 @@ def _slow_alloc(moment: AllocatorMoment, change: AllocatorChange) -> list[Findin
     mean = change.mean_host_alloc_seconds
     if mean is None or mean <= SLOW_ALLOC_SECONDS:
         return []
-    text = f"{change.host_allocs:.0f} pinned host allocations in the window, mean {mean * 1000:.1f} ms"
+    text = (
+        f"{change.host_allocs:.0f} pinned host allocations in the window, mean {mean * 1000:.1f} ms"
+    )
     if change.allocs_per_request is not None:
         text += f", {change.allocs_per_request:.2f} per request"
     if moment.host_alloc_max_seconds is not None:

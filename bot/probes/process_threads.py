@@ -96,9 +96,7 @@ def _waiting_for_cpu(survey: ThreadSurvey) -> list[Finding]:
     ratio = survey.run_delay_ratio
     text = f"threads that want to run wait {ratio:.0%} of that time for a CPU"
     return [
-        warning(
-            "proc.runnable_waiting", text, value=ratio, unit="ratio", threshold=RUN_DELAY_RATIO
-        )
+        warning("proc.runnable_waiting", text, value=ratio, unit="ratio", threshold=RUN_DELAY_RATIO)
     ]
 
 

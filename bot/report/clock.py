@@ -28,22 +28,24 @@ class Clock:
         return cls(ZoneInfo(zone))
 
     def stamp(self, at: datetime) -> str:
-        """`2026-11-30 16:15:00 +08:00`; milliseconds appear only when there are any."""
+        """`2026-11-30 16:15:00 +08:00`."""
         local = at.astimezone(self.zone)
-        return f"{local:%Y-%m-%d} {self._time(local)} {_offset(local)}"
+        return f"{local:%Y-%m-%d %H:%M:%S} {_offset(local)}"
+
+    def precise(self, at: datetime) -> str:
+        """`stamp` with milliseconds where there are any, so that two entries of one second stay apart."""
+        local = at.astimezone(self.zone)
+        milliseconds = local.microsecond // 1000
+        fraction = f".{milliseconds:03d}" if milliseconds else ""
+        return f"{local:%Y-%m-%d %H:%M:%S}{fraction} {_offset(local)}"
 
     def span(self, window: Window) -> str:
         """`2026-11-30 16:15:00 – 16:45:00 +08:00`; the day is repeated only when it changes."""
         start = window.start.astimezone(self.zone)
         end = window.end.astimezone(self.zone)
         if start.date() == end.date() and start.utcoffset() == end.utcoffset():
-            return f"{start:%Y-%m-%d} {self._time(start)} – {self._time(end)} {_offset(end)}"
+            return f"{start:%Y-%m-%d %H:%M:%S} – {end:%H:%M:%S} {_offset(end)}"
         return f"{self.stamp(window.start)} – {self.stamp(window.end)}"
-
-    @staticmethod
-    def _time(local: datetime) -> str:
-        milliseconds = local.microsecond // 1000
-        return f"{local:%H:%M:%S}" + (f".{milliseconds:03d}" if milliseconds else "")
 
 
 def _offset(local: datetime) -> str:

@@ -16,6 +16,7 @@ from bot.domain.instant import Window, parse_rfc3339
 from bot.domain.postmortem import (
     Answer,
     ChainLink,
+    CitedEvidence,
     DurationName,
     Header,
     Judgement,
@@ -29,7 +30,7 @@ from bot.domain.postmortem import (
     TimelineLine,
 )
 from bot.domain.text import Localized
-from bot.domain.timeline import SYSTEM_AUTHOR, Entry, EntryKind
+from bot.domain.timeline import Entry, EntryKind
 from bot.locales import say
 from bot.report.rewrite import rewrite
 
@@ -66,7 +67,10 @@ def compile_postmortem(
         alerts=tuple(sorted(incident.alerts.values(), key=lambda a: (a.starts_at, a.fingerprint))),
         symptoms=incident.symptoms,
         timeline=_timeline(ordered, directory),
-        evidence=tuple(sorted(incident.evidence, key=_evidence_order)),
+        evidence=tuple(
+            CitedEvidence(id=item.id, evidence=item)
+            for item in sorted(incident.evidence, key=_evidence_order)
+        ),
         gaps=tuple(sorted(set(incident.gaps), key=lambda g: (g.source, g.plugin, g.query, g.node or ""))),
         sources=dict(sorted(incident.sources.items())),
         charts=tuple(_chart(ref, incident, charts) for ref in incident.charts),
@@ -242,9 +246,18 @@ def _line_text(entry: Entry) -> Localized | None:
     if entry.text is None or (entry.text.en.strip() or entry.text.zh.strip()):
         return entry.text
     kind = say(f"report.kind.{entry.kind.value}")
-    if entry.author != SYSTEM_AUTHOR or not entry.op:
+    if not entry.op:
         return kind
-    return Localized(f"{kind.en}: {entry.op}", f"{kind.zh}：{entry.op}")
+    op = _operation(entry.op)
+    return Localized(f"{kind.en}: {op.en}", f"{kind.zh}：{op.zh}")
+
+
+def _operation(op: str) -> Localized:
+    try:
+        return say(f"report.op.{op}")
+    except KeyError:
+        # Written by a newer version: its own word is better than none.
+        return Localized.verbatim(op)
 
 
 def _evidence_order(item: Evidence) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.domain.postmortem import SCHEMA, Answer, DurationName, Postmortem, ReportState, TimelineLine
 from bot.domain.text import Locale
+from bot.domain.timeline import SYSTEM_AUTHOR
 from bot.report.blocks import (
     Block,
     Card,
@@ -240,7 +241,7 @@ def _line(words: Wording, line: TimelineLine) -> Row:
     else:
         text += plain(words.say(line.text))
     for revision in line.history:
-        earlier = words.t("timeline.earlier", at=words.stamp(revision.replaced_at))
+        earlier = words.t("timeline.earlier", at=words.clock.precise(revision.replaced_at))
         text += [Span("\n"), Span(earlier, Tone.MUTED), Span(words.say(revision.text), Tone.MUTED)]
     if line.corrects is not None:
         note = words.t("timeline.corrects", seq=line.corrects)
@@ -249,13 +250,13 @@ def _line(words: Wording, line: TimelineLine) -> Row:
         note = words.t("timeline.corrected_by", seq=line.corrected_by)
         text += [Span("\n"), Span(note, Tone.WARN, f"#t-{line.corrected_by}")]
     who: list[Span] = [Span(line.author)]
-    if line.source not in ("slack", line.author):
+    if line.source not in ("slack", SYSTEM_AUTHOR, line.author):
         via = words.t("timeline.via", source=line.source)
         who += [Span("\n"), Span(via, Tone.MUTED)]
     return Row(
         cells=(
             (Span(str(line.seq), Tone.MUTED, web_address(line.permalink)),),
-            plain(words.stamp(line.at)),
+            plain(words.clock.precise(line.at)),
             tuple(who),
             plain(words.t(f"kind.{line.kind.value}")),
             tuple(text),

@@ -258,5 +258,5 @@ def _blind_spots(words: Wording) -> Section:
         return Section(id="blind-spots", title=title, blocks=(_muted(words.t("blind.none")),))
     rows = tuple(Row(cells=(plain(words.say(s.what)), plain(words.say(s.why)))) for s in spots)
     columns = (words.t("blind.what"), words.t("blind.why"))
-    table = Table(caption=words.t("blind.caption"), columns=columns, rows=rows, widths=(45, 55))
+    table = Table(caption=title, columns=columns, rows=rows, widths=(45, 55))
     return Section(id="blind-spots", title=title, blocks=(table,))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.domain.evidence import Evidence, EvidenceSource, SourceState
-from bot.domain.postmortem import ReportChart
+from bot.domain.evidence import EvidenceSource, SourceState
+from bot.domain.postmortem import CitedEvidence, ReportChart
 from bot.report.blocks import Block, Figure, Paragraph, Row, Section, Subhead, Table, Tone
 from bot.report.wording import Wording, anchor_of, plain, safe_name
 
@@ -20,7 +20,7 @@ def _evidence(words: Wording) -> Section:
     report = words.report
     blocks: list[Block] = [_sources(words)]
     for source in EvidenceSource:
-        found = [item for item in report.evidence if item.source is source]
+        found = [item for item in report.evidence if item.evidence.source is source]
         if found:
             blocks.append(_of_source(words, source, found))
     if not report.evidence:
@@ -46,9 +46,10 @@ def _sources(words: Wording) -> Table:
     return Table(caption=words.t("source.caption"), columns=columns, rows=tuple(rows), widths=(30, 70))
 
 
-def _of_source(words: Wording, source: EvidenceSource, found: list[Evidence]) -> Table:
+def _of_source(words: Wording, source: EvidenceSource, found: list[CitedEvidence]) -> Table:
     rows = []
-    for item in found:
+    for cited in found:
+        item = cited.evidence
         verdict = (
             plain(words.t("evidence.abnormal"), Tone.BAD)
             if item.is_abnormal
@@ -61,14 +62,14 @@ def _of_source(words: Wording, source: EvidenceSource, found: list[Evidence]) ->
         rows.append(
             Row(
                 cells=(
-                    (*plain(item.id, Tone.CODE), *plain("\n"), *verdict),
+                    (*plain(cited.id, Tone.CODE), *plain("\n"), *verdict),
                     shown,
                     plain(where or "–"),
                     (*plain(item.query, Tone.CODE), *plain("\n"), *plain(item.plugin, Tone.MUTED)),
                     plain(words.clock.span(item.window)),
                     (*plain(str(item.samples)), *plain("\n"), *plain(item.digest[:12], Tone.MUTED)),
                 ),
-                anchor=anchor_of(item.id),
+                anchor=anchor_of(cited.id),
             )
         )
     titles = (

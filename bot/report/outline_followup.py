@@ -67,7 +67,7 @@ def _mitigations(words: Wording) -> Section:
     )
     columns = tuple(words.t(f"mitigation.{name}") for name in ("at", "by", "text", "captured"))
     table = Table(
-        caption=words.t("mitigation.caption"), columns=columns, rows=rows, widths=(21, 14, 40, 25)
+        caption=title, columns=columns, rows=rows, widths=(21, 14, 40, 25)
     )
     return Section(id="mitigations", title=title, blocks=(table,))
 
@@ -138,7 +138,7 @@ def _actions(words: Wording) -> Section:
     )
     columns = tuple(words.t(f"action.{name}") for name in ("n", "text", "owner", "due", "status"))
     table = Table(
-        caption=words.t("action.caption"), columns=columns, rows=rows, widths=(7, 49, 17, 15, 12)
+        caption=title, columns=columns, rows=rows, widths=(7, 49, 17, 15, 12)
     )
     return Section(id="actions", title=title, blocks=(table,))
 

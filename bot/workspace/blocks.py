@@ -10,6 +10,24 @@ from typing import Any
 
 from bot.workspace.records import Json
 
+# Where Slack keeps what was put into an element, by the element's type.
+_TEXT_INPUTS = frozenset({"plain_text_input", "email_text_input", "url_text_input", "number_input"})
+_ONE_OPTION = frozenset({"static_select", "radio_buttons", "overflow", "external_select"})
+_MANY_OPTIONS = frozenset({"checkboxes", "multi_static_select", "multi_external_select"})
+_MANY_IDS = {
+    "multi_users_select": "selected_users",
+    "multi_channels_select": "selected_channels",
+    "multi_conversations_select": "selected_conversations",
+}
+_ONE_VALUE = {
+    "users_select": "selected_user",
+    "channels_select": "selected_channel",
+    "conversations_select": "selected_conversation",
+    "datepicker": "selected_date",
+    "timepicker": "selected_time",
+    "rich_text_input": "rich_text_value",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Element:
@@ -92,71 +110,43 @@ def chosen(element: Element, value: Any) -> Json:
         ChoiceError: the element does not offer that.
     """
     kind = element.kind
+    if kind in _TEXT_INPUTS:
+        text = None if value in (None, "") else str(value)
+        _check_length(element, text)
+        return {"value": text}
+    if kind in _ONE_OPTION:
+        return {"selected_option": None if value is None else _option(element, value)}
+    if kind in _MANY_OPTIONS:
+        return {"selected_options": [_option(element, one) for one in value or ()]}
+    if kind in _MANY_IDS:
+        return {_MANY_IDS[kind]: list(value or ())}
+    if kind in _ONE_VALUE:
+        return {_ONE_VALUE[kind]: value or None}
     match kind:
         case "button":
             return {}
-        case "plain_text_input" | "email_text_input" | "url_text_input" | "number_input":
-            text = None if value in (None, "") else str(value)
-            _check_length(element, text)
-            return {"value": text}
-        case "static_select" | "radio_buttons" | "overflow" | "external_select":
-            return {"selected_option": None if value is None else _option(element, value)}
-        case "checkboxes" | "multi_static_select" | "multi_external_select":
-            return {"selected_options": [_option(element, one) for one in value or ()]}
-        case "users_select":
-            return {"selected_user": value}
-        case "channels_select":
-            return {"selected_channel": value}
-        case "conversations_select":
-            return {"selected_conversation": value}
-        case "multi_users_select":
-            return {"selected_users": list(value or ())}
-        case "multi_channels_select":
-            return {"selected_channels": list(value or ())}
-        case "multi_conversations_select":
-            return {"selected_conversations": list(value or ())}
-        case "datepicker":
-            return {"selected_date": value}
-        case "timepicker":
-            return {"selected_time": value}
         case "datetimepicker":
             return {"selected_date_time": None if value in (None, "") else int(value)}
-        case "rich_text_input":
-            return {"rich_text_value": value}
         case _:
             raise ChoiceError(f"{kind!r} cannot be used here")
 
 
 def initial(element: Element) -> Json:
     """The value that an element shows before anyone has touched it."""
-    body = element.body
-    match element.kind:
-        case "plain_text_input" | "email_text_input" | "url_text_input" | "number_input":
-            return {"value": body.get("initial_value")}
-        case "static_select" | "radio_buttons" | "external_select":
-            return {"selected_option": body.get("initial_option")}
-        case "checkboxes" | "multi_static_select" | "multi_external_select":
-            return {"selected_options": body.get("initial_options") or []}
-        case "users_select":
-            return {"selected_user": body.get("initial_user")}
-        case "channels_select":
-            return {"selected_channel": body.get("initial_channel")}
-        case "conversations_select":
-            return {"selected_conversation": body.get("initial_conversation")}
-        case "multi_users_select":
-            return {"selected_users": body.get("initial_users") or []}
-        case "multi_channels_select":
-            return {"selected_channels": body.get("initial_channels") or []}
-        case "multi_conversations_select":
-            return {"selected_conversations": body.get("initial_conversations") or []}
-        case "datepicker":
-            return {"selected_date": body.get("initial_date")}
-        case "timepicker":
-            return {"selected_time": body.get("initial_time")}
-        case "datetimepicker":
-            return {"selected_date_time": body.get("initial_date_time")}
-        case _:
-            return {}
+    kind, body = element.kind, element.body
+    if kind in _TEXT_INPUTS:
+        return {"value": body.get("initial_value")}
+    if kind in _ONE_OPTION:
+        return {"selected_option": body.get("initial_option")}
+    if kind in _MANY_OPTIONS:
+        return {"selected_options": body.get("initial_options") or []}
+    if kind in _MANY_IDS:
+        name = _MANY_IDS[kind]
+        return {name: body.get(name.replace("selected_", "initial_")) or []}
+    if kind in _ONE_VALUE or kind == "datetimepicker":
+        name = _ONE_VALUE.get(kind, "selected_date_time")
+        return {name: body.get(name.replace("selected_", "initial_"))}
+    return {}
 
 
 def state_values(blocks: Sequence[Json], answers: Mapping[str, Any]) -> tuple[Json, dict[str, str]]:

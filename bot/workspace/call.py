@@ -150,7 +150,7 @@ def _typed(argument: Argument, value: Any) -> Any:
     if kinds == {"array"}:
         return value.split(",") if isinstance(value, str) else value
     if isinstance(value, (dict, list)):
-        raise ValueError(f"{argument.name} must be a string")
+        raise ValueError(f"{argument.name} must be a string")  # noqa: TRY004  a fault of the caller
     text = str(value)
     if argument.max_length is not None and len(text) > argument.max_length:
         raise ValueError(f"{argument.name} must be no more than {argument.max_length} characters")

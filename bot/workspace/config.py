@@ -36,6 +36,11 @@ SCOPES = frozenset(
     }
 )
 
+# Fixed strings of a server that only this machine reaches; they open nothing elsewhere.
+BOT_TOKEN = "xoxb-local-rca-bot"  # noqa: S105
+APP_TOKEN = "xapp-local-rca-bot"  # noqa: S105
+SIGNING_SECRET = "local-signing-secret"  # noqa: S105
+
 
 class Transport(StrEnum):
     """How events, commands and actions reach the app."""
@@ -54,7 +59,7 @@ class Shortcut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceConfig:
-    """How to run the workspace. The tokens and the secret are fixed strings of a server that only this machine reaches.
+    """How to run the workspace.
 
     bot_url: where the app listens; without a path, `/slack/events` is meant. None until the app is up.
     share_delay_seconds: how long after files.completeUploadExternal a file appears in its channel.
@@ -64,9 +69,9 @@ class WorkspaceConfig:
     port: int = 8800
     bot_url: str | None = None
     transport: Transport = Transport.HTTP
-    bot_token: str = "xoxb-local-rca-bot"  # noqa: S105  opens nothing outside this machine
-    app_token: str = "xapp-local-rca-bot"  # noqa: S105  opens nothing outside this machine
-    signing_secret: str = "local-signing-secret"  # noqa: S105  opens nothing outside this machine
+    bot_token: str = BOT_TOKEN
+    app_token: str = APP_TOKEN
+    signing_secret: str = SIGNING_SECRET
     webhook_token: str | None = None
     scopes: frozenset[str] = SCOPES
     subscriptions: frozenset[str] = SUBSCRIPTIONS

@@ -67,7 +67,7 @@ class FileRoutes:
         try:
             body = await read_arguments(request)
             responses.show(self._services, origin, body)
-        except (ApiError, responses.RefusedResponse) as error:
+        except (ApiError, responses.ResponseRefusedError) as error:
             answer = {"ok": False, "error": str(error)}
             self._services.traffic.record(
                 Direction.FROM_APP, "response_url", {}, status=400, answer=answer

@@ -93,7 +93,7 @@ class Interactions:
         if isinstance(body, dict) and body:
             try:
                 responses.show(self._services, origin, body)
-            except responses.RefusedResponse as refusal:
+            except responses.ResponseRefusedError as refusal:
                 return self._complain(
                     user, channel, "dispatch_failed", f"{command} failed with the error “{refusal}”"
                 )

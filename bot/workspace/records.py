@@ -80,6 +80,7 @@ class Message:
     edited_ts: str | None = None
     client_message_id: str | None = None
     only_for: str | None = None
+    inviter: str | None = None
 
     @property
     def is_reply(self) -> bool:

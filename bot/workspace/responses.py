@@ -12,7 +12,7 @@ from bot.workspace.state import Content
 from bot.workspace.tickets import ResponseUrl
 
 
-class RefusedResponse(ValueError):
+class ResponseRefusedError(ValueError):
     """The body is nothing that Slack would show; the text is Slack's code for it."""
 
 
@@ -20,7 +20,7 @@ def show(services: Services, origin: ResponseUrl, body: Json) -> Message | None:
     """Posts, replaces or removes, as the body asks; gives the message that now shows.
 
     Raises:
-        RefusedResponse: the body has no content, or blocks that break a rule.
+        ResponseRefusedError: the body has no content, or blocks that break a rule.
     """
     workspace = services.workspace
     original = (
@@ -83,13 +83,13 @@ def _content(body: Json, *, salt: str) -> Content:
     text: Any = body.get("text")
     blocks, attachments = body.get("blocks"), body.get("attachments")
     if not text and not blocks and not attachments:
-        raise RefusedResponse("no_text")
+        raise ResponseRefusedError("no_text")
     if blocks and not isinstance(blocks, list):
-        raise RefusedResponse("invalid_blocks_format")
+        raise ResponseRefusedError("invalid_blocks_format")
     # The sum of all text is not limited here, unlike in chat.postMessage.
     faults = validate_message(blocks or None, "x", attachments=attachments, text_limit=10**9)
     if faults:
-        raise RefusedResponse("invalid_blocks" if blocks else "invalid_attachments")
+        raise ResponseRefusedError("invalid_blocks" if blocks else "invalid_attachments")
     return Content(
         text=str(text or ""),
         blocks=block_kit.with_ids(blocks or [], salt=salt),

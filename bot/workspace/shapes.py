@@ -34,25 +34,16 @@ def message(workspace: Workspace, record: Message, *, with_metadata: bool = True
         body["user"] = record.user
     if record.user and record.subtype != "tombstone":
         body["team"] = workspace.team_id
-    if record.bot_id:
-        body["bot_id"] = record.bot_id
-    if record.app_id and record.subtype != "bot_message":
-        body["app_id"] = record.app_id
-        body["bot_profile"] = bot_profile(workspace, workspace.apps[record.bot_id or ""])
-    if record.username:
-        body["username"] = record.username
-    if record.icon_emoji:
-        body["icons"] = {"emoji": record.icon_emoji}
-    if record.client_message_id:
-        body["client_msg_id"] = record.client_message_id
-    if record.blocks:
-        body["blocks"] = record.blocks
-    if record.attachments:
-        body["attachments"] = record.attachments
-    if record.files:
-        body["files"] = [file(workspace, workspace.files[file_id]) for file_id in record.files]
-    if record.metadata and with_metadata:
-        body["metadata"] = record.metadata
+    body.update(_author(workspace, record))
+    optional = {
+        "client_msg_id": record.client_message_id,
+        "inviter": record.inviter,
+        "blocks": record.blocks,
+        "attachments": record.attachments,
+        "files": [file(workspace, workspace.files[file_id]) for file_id in record.files],
+        "metadata": record.metadata if with_metadata else None,
+    }
+    body.update({key: value for key, value in optional.items() if value})
     if record.edited_ts:
         body["edited"] = {"user": record.edited_by, "ts": record.edited_ts}
     if record.reactions:
@@ -62,6 +53,20 @@ def message(workspace: Workspace, record: Message, *, with_metadata: bool = True
     if record.only_for:
         body["is_ephemeral"] = True
     body.update(_thread(workspace, record))
+    return body
+
+
+def _author(workspace: Workspace, record: Message) -> Json:
+    body: Json = {}
+    if record.bot_id:
+        body["bot_id"] = record.bot_id
+    if record.app_id and record.subtype != "bot_message":
+        body["app_id"] = record.app_id
+        body["bot_profile"] = bot_profile(workspace, workspace.apps[record.bot_id or ""])
+    if record.username:
+        body["username"] = record.username
+    if record.icon_emoji:
+        body["icons"] = {"emoji": record.icon_emoji}
     return body
 
 

@@ -258,6 +258,7 @@ class Workspace:
                 ts=self.timestamp(),
                 user=user,
                 subtype="channel_join",
+                inviter=inviter,
                 text=f"<@{user}> has joined the channel",
             )
         )

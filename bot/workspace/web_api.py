@@ -24,7 +24,7 @@ from bot.workspace.traffic import Direction
 class BrokenAnswer(Response):
     """An answer whose connection ends halfway: the server closes a response that is shorter than it said."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         """Starts an answer and never finishes it."""
         await send(
             {

@@ -7,7 +7,7 @@ from bot.workspace.call import ApiError, Call
 from bot.workspace.methods.content import Checked, channel_for_post, content, visible_channel
 from bot.workspace.records import Channel, Json, Message
 from bot.workspace.services import Services
-from bot.workspace.state import Content, Workspace
+from bot.workspace.state import Content
 
 # What an answer of chat.update carries of the message, as documented.
 _UPDATE_KEYS = ("type", "user", "team", "text", "blocks", "bot_id", "app_id", "bot_profile", "edited")
@@ -22,7 +22,7 @@ async def post_message(services: Services, call: Call) -> Json:
     ts = workspace.timestamp()
     checked = content(call, is_update=False, salt=ts)
     message = _from_app(services, call, channel, ts, checked.content)
-    message.thread_ts = _thread(workspace, channel, call.text("thread_ts"))
+    message.thread_ts = _thread(channel, call.text("thread_ts"))
     if message.thread_ts and call.flag("reply_broadcast"):
         message.subtype = "thread_broadcast"
     workspace.post(message)
@@ -80,7 +80,7 @@ async def post_ephemeral(services: Services, call: Call) -> Json:
     message = _from_app(services, call, channel, ts, checked.content)
     message.metadata = None
     message.only_for = user
-    message.thread_ts = _thread(workspace, channel, call.text("thread_ts"))
+    message.thread_ts = _thread(channel, call.text("thread_ts"))
     workspace.post_ephemeral(message)
     return {"message_ts": ts} | _warning(checked)
 
@@ -121,7 +121,7 @@ def _from_app(
     )
 
 
-def _thread(workspace: Workspace, channel: Channel, thread_ts: str | None) -> str | None:
+def _thread(channel: Channel, thread_ts: str | None) -> str | None:
     if thread_ts is None:
         return None
     root = channel.messages.get(thread_ts)

@@ -55,7 +55,7 @@ async def info(services: Services, call: Call) -> Json:
 async def history(services: Services, call: Call) -> Json:
     """Messages of the channel itself, newest first; replies are not among them."""
     channel = _readable(services, call, "not_in_channel")
-    chosen = _in_range(call, channel)
+    chosen = _in_range(call)
     messages = [m for m in channel.messages.values() if m.is_in_channel and chosen(m)]
     messages.reverse()
     shown, metadata = page(messages, cursor=call.text("cursor"), limit=_limit(call, 100))
@@ -76,7 +76,7 @@ async def replies(services: Services, call: Call) -> Json:
         raise ApiError("thread_not_found")
     if root.is_reply:
         return {"messages": _shown(services, call, [root]), "has_more": False}
-    chosen = _in_range(call, channel)
+    chosen = _in_range(call)
     thread = [root, *(m for m in services.workspace.replies(channel.id, root.ts) if chosen(m))]
     shown, metadata = page(thread, cursor=call.text("cursor"), limit=_limit(call, 1000))
     return {
@@ -157,7 +157,7 @@ def _readable(services: Services, call: Call, outside: str) -> Channel:
     return channel
 
 
-def _in_range(call: Call, channel: Channel) -> Callable[[Message], bool]:
+def _in_range(call: Call) -> Callable[[Message], bool]:
     oldest, latest = call.text("oldest") or "0", call.text("latest")
     if not _TS.match(oldest):
         raise ApiError("invalid_ts_oldest")

@@ -1,0 +1,1 @@
+"""The node agent: an authenticated, bounded door to read-only probes."""

@@ -1,0 +1,278 @@
+"""The agent's HTTP surface: health, metrics, the catalogue and the probes."""
+
+from __future__ import annotations
+
+import asyncio
+import fnmatch
+import json
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from bot.agent.audit import AuditLog
+from bot.agent.metrics import AgentMetrics
+from bot.agent.rate import Bucket
+from bot.agent.runner import ChildRunner
+from bot.agent.settings import AgentSettings
+from bot.agent.tokens import Grant, Refusal, TokenCheck, TokenRefused, require_request
+from bot.domain.finding import ProbeResult, ProbeStatus
+from bot.domain.instant import to_rfc3339
+from bot.errors import ProbeError
+from bot.probe import Cost, Probe, args_digest
+
+BODY_LIMIT_BYTES = 64 * 1024
+BODY_TIMEOUT_SECONDS = 5.0
+DEFAULT_TIMEOUT_SECONDS = 5.0
+MAX_TIMEOUT_SECONDS = 60.0
+MAX_HEAVY_TIMEOUT_SECONDS = 300.0
+
+
+class _Refused(Exception):  # noqa: N818 - an answer to the caller, not a fault
+    """A request that ends here: status, reason word, one line."""
+
+    def __init__(
+        self, status: int, reason: str, text: str, retry_after: float | None = None
+    ) -> None:
+        super().__init__(text)
+        self.status = status
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class AgentServer:
+    """Answers requests; each that is not health or metrics leaves an audit line."""
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        probes: Mapping[str, Probe],
+        runner: ChildRunner,
+        tokens: TokenCheck,
+        audit: AuditLog,
+        metrics: AgentMetrics,
+        *,
+        now: Callable[[], float],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._probes = probes
+        self._runner = runner
+        self._tokens = tokens
+        self._audit = audit
+        self._metrics = metrics
+        self._now = now
+        self._monotonic = monotonic
+        self._bucket = Bucket(settings.limits.requests_per_minute)
+        self._moderate = Bucket(settings.limits.moderate_per_minute)
+
+    def app(self) -> Starlette:
+        """The ASGI application."""
+        return Starlette(
+            routes=[
+                Route("/healthz", self._healthz),
+                Route("/metrics", self._metrics_page),
+                Route("/v1/probes", self._catalogue),
+                Route("/v1/probes/{name:path}", self._probe, methods=["POST"]),
+            ]
+        )
+
+    async def _healthz(self, _request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def _metrics_page(self, _request: Request) -> Response:
+        self._metrics.hung.set(len(self._runner.hung))
+        return PlainTextResponse(self._metrics.page(), media_type=AgentMetrics.CONTENT_TYPE)
+
+    async def _catalogue(self, request: Request) -> Response:
+        try:
+            grant = self._grant(request)
+            self._limit(self._bucket)
+        except _Refused as refused:
+            return await self._refuse(request, "", refused)
+        await self._accept(request, grant, "", "")
+        return JSONResponse(
+            {
+                "node": self._settings.node,
+                "probes": [
+                    {**probe.catalogue_entry(), "allowed": self._is_allowed(probe)}
+                    for probe in self._probes.values()
+                ],
+            }
+        )
+
+    async def _probe(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        try:
+            grant, probe, args, digest, timeout = await self._entitled(request, name)
+        except _Refused as refused:
+            return await self._refuse(request, name, refused)
+        await self._accept(request, grant, name, digest)
+        result = await self._run(probe, args, timeout)
+        self._metrics.runs.labels(probe.name, result.status.value).inc()
+        self._metrics.seconds.labels(probe.name).observe(result.duration_seconds)
+        await self._audit.write(
+            self._line(request, name)
+            | {
+                "outcome": "finished",
+                "token_id": grant.token_id,
+                "subject": grant.subject,
+                "status": result.status.value,
+                "duration_s": result.duration_seconds,
+            }
+        )
+        return JSONResponse(result.to_json())
+
+    async def _entitled(
+        self, request: Request, name: str
+    ) -> tuple[Grant, Probe, Mapping[str, Any], str, float]:
+        """Everything that must hold before anything runs, the signature before the body is read."""
+        length = request.headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > BODY_LIMIT_BYTES:
+            raise _Refused(413, "body_too_large", f"the body may have {BODY_LIMIT_BYTES} bytes")
+        grant = self._grant(request)
+        args, timeout = _parse_body(await _body(request))
+        try:
+            digest = args_digest(args)
+            require_request(grant, name, digest)
+        except TokenRefused as refused:
+            raise _Refused(refused.http_status, refused.refusal.value, str(refused)) from refused
+        except ProbeError as error:
+            raise _Refused(400, "bad_args", str(error)) from error
+        self._limit(self._bucket)
+        probe = self._probes.get(name)
+        if probe is None:
+            raise _Refused(404, "unknown_probe", "no such probe; GET /v1/probes lists them")
+        try:
+            probe.accept(args)
+        except ProbeError as error:
+            raise _Refused(400, "bad_args", str(error)) from error
+        if probe.cost is Cost.HEAVY and not grant.approved_by:
+            raise _Refused(
+                403, Refusal.NO_APPROVAL.value, "a heavy probe needs approved_by in its token"
+            )
+        if probe.cost is Cost.MODERATE:
+            self._limit(self._moderate)
+        limit = MAX_HEAVY_TIMEOUT_SECONDS if probe.cost is Cost.HEAVY else MAX_TIMEOUT_SECONDS
+        wanted = (
+            timeout if timeout is not None else max(DEFAULT_TIMEOUT_SECONDS, probe.deadline_seconds)
+        )
+        return grant, probe, args, digest, min(limit, wanted)
+
+    def _grant(self, request: Request) -> Grant:
+        try:
+            return self._tokens.check(request.headers.get("authorization"), self._now())
+        except TokenRefused as refused:
+            raise _Refused(refused.http_status, refused.refusal.value, str(refused)) from refused
+
+    def _limit(self, bucket: Bucket) -> None:
+        wait = bucket.take(self._monotonic())
+        if wait > 0:
+            raise _Refused(
+                429, "rate_limited", f"more than {bucket.per_minute} requests a minute", wait
+            )
+
+    def _is_allowed(self, probe: Probe) -> bool:
+        patterns = self._settings.heavy if probe.cost is Cost.HEAVY else self._settings.allow
+        return any(fnmatch.fnmatchcase(probe.name, pattern) for pattern in patterns)
+
+    async def _run(
+        self, probe: Probe, args: Mapping[str, Any], timeout_seconds: float
+    ) -> ProbeResult:
+        if self._is_allowed(probe):
+            return await self._runner.run(probe, args, timeout_seconds)
+        key = "heavy" if probe.cost is Cost.HEAVY else "allow"
+        return ProbeResult(
+            probe=probe.name,
+            node=self._settings.node,
+            status=ProbeStatus.DENIED,
+            started_at=datetime.fromtimestamp(self._now(), UTC),
+            duration_seconds=0.0,
+            error=f"this node does not allow the probe; [probes] {key} in its configuration lists what it does",
+        )
+
+    async def _accept(self, request: Request, grant: Grant, name: str, digest: str) -> None:
+        await self._audit.write(
+            self._line(request, name)
+            | {
+                "outcome": "accepted",
+                "subject": grant.subject,
+                "token_id": grant.token_id,
+                "expires_at": grant.expires_at,
+                "args_sha256": digest,
+                "approved_by": grant.approved_by,
+            }
+        )
+
+    async def _refuse(self, request: Request, name: str, refused: _Refused) -> Response:
+        self._metrics.refused.labels(refused.reason).inc()
+        await self._audit.write(
+            self._line(request, name)
+            | {"outcome": "refused", "reason": refused.reason, "http_status": refused.status}
+        )
+        headers = {}
+        if refused.retry_after is not None:
+            headers["Retry-After"] = str(max(1, math.ceil(refused.retry_after)))
+        if refused.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        if refused.status in {408, 413}:
+            # The rest of the body is not read, so the connection cannot be used again.
+            headers["Connection"] = "close"
+        return JSONResponse(
+            {"error": str(refused), "reason": refused.reason},
+            status_code=refused.status,
+            headers=headers,
+        )
+
+    def _line(self, request: Request, name: str) -> dict[str, Any]:
+        return {
+            "at": to_rfc3339(datetime.fromtimestamp(self._now(), UTC)),
+            "node": self._settings.node,
+            "remote": request.client.host if request.client else None,
+            "method": request.method,
+            "probe": name[:128],
+        }
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > BODY_LIMIT_BYTES:
+                    raise _Refused(
+                        413, "body_too_large", f"the body may have {BODY_LIMIT_BYTES} bytes"
+                    )
+    except TimeoutError as error:
+        raise _Refused(
+            408, "body_too_slow", f"the body did not arrive within {BODY_TIMEOUT_SECONDS:g} s"
+        ) from error
+    except ClientDisconnect as error:
+        raise _Refused(400, "body_broken", "the connection ended inside the body") from error
+    return bytes(body)
+
+
+def _parse_body(body: bytes) -> tuple[dict[str, Any], float | None]:
+    try:
+        content = json.loads(body or b"{}", parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise _Refused(400, "bad_body", "the body is no JSON") from error
+    args = content.get("args", {}) if isinstance(content, dict) else None
+    if not isinstance(args, dict):
+        raise _Refused(400, "bad_body", 'the body must be {"args": {…}, "timeout": seconds}')
+    timeout = content.get("timeout")
+    if timeout is None:
+        return args, None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
+        raise _Refused(400, "bad_timeout", "timeout must be a number of seconds above zero")
+    return args, float(min(timeout, MAX_HEAVY_TIMEOUT_SECONDS))
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)

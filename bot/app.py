@@ -1,0 +1,221 @@
+"""The composition root: settings in, a running bot out. Nothing else wires anything."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import structlog
+
+import bot.exporters
+from bot.cause import Catalogue
+from bot.diagnosis.knowledge import lint as lint_causes
+from bot.diagnosis.knowledge import load_causes, shipped_causes
+from bot.diagnosis.request import DiagnosisPorts
+from bot.errors import ConfigError
+from bot.exporter import Exporter
+from bot.incidents.journal import Journal
+from bot.incidents.opening import Openings
+from bot.incidents.responding import Responding
+from bot.inventory import Inventory, load_inventory
+from bot.jobs import beginnings
+from bot.jobs.outbox import Outbox, card_job
+from bot.jobs.services import Services
+from bot.registry import collect
+from bot.settings import Settings
+from bot.sop import lint as lint_sops
+from bot.sop import load_sop, shipped_sops
+from bot.source import Connection, TracesSource
+from bot.sources.jaeger import Jaeger
+from bot.sources.loki import Loki
+from bot.sources.node_agent import NodeAgents
+from bot.sources.prometheus import Prometheus
+from bot.sources.tempo import Tempo
+from bot.store.embedded import EmbeddedRedis
+from bot.store.index import ChangeLog
+from bot.store.queue import Queue
+from bot.store.transaction import Store
+
+log = structlog.get_logger(__name__)
+
+LEASE_SECONDS = 10.0
+SHUTDOWN_SECONDS = 10
+
+
+def utc_now() -> datetime:
+    """The real clock; everything below takes a clock as an argument."""
+    return datetime.now(UTC)
+
+
+@asynccontextmanager
+async def open_store(settings: Settings) -> AsyncIterator[Store]:
+    """The store of a deployment, with the embedded server behind it where no `REDIS_URL` is set.
+
+    Raises:
+        ConfigError: no server can be started here.
+        StoreError: the server did not come up.
+    """
+    embedded: EmbeddedRedis | None = None
+    url = settings.redis_url
+    if url is None:
+        embedded = EmbeddedRedis(settings.data_dir)
+        url = await asyncio.to_thread(embedded.start)
+    store = Store(url)
+    try:
+        yield store
+    finally:
+        await store.close()
+        if embedded is not None:
+            await asyncio.to_thread(embedded.stop)
+
+
+@asynccontextmanager
+async def open_ports(settings: Settings, store: Store) -> AsyncIterator[DiagnosisPorts]:
+    """Every configured source, the node agents and the catalogue."""
+    inventory = load_inventory(settings.nodes)
+    catalogue = load_catalogue(settings)
+    async with httpx.AsyncClient(follow_redirects=False) as http:
+        agents = _agents(settings, inventory)
+
+        def connection(url: str) -> Connection:
+            return Connection(url=url, http=http)
+
+        try:
+            yield DiagnosisPorts(
+                inventory=inventory,
+                catalogue=catalogue,
+                clock=utc_now,
+                metrics=Prometheus(connection(settings.prometheus_url))
+                if settings.prometheus_url
+                else None,
+                logs=Loki(connection(settings.loki_url)) if settings.loki_url else None,
+                traces=_traces(settings, connection),
+                changes=ChangeLog(store),
+                probes=agents,
+            )
+        finally:
+            if agents is not None:
+                await agents.aclose()
+
+
+@asynccontextmanager
+async def diagnosis_ports(settings: Settings) -> AsyncIterator[DiagnosisPorts]:
+    """Store and ports together, for a diagnosis without a bot."""
+    async with open_store(settings) as store, open_ports(settings, store) as ports:
+        yield ports
+
+
+def _agents(settings: Settings, inventory: Inventory) -> NodeAgents | None:
+    if settings.agent_key is None:
+        return None
+    try:
+        key = settings.agent_key.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"RCA_AGENT_KEY: {settings.agent_key} cannot be read: {error.strerror}; "
+            "make one with: rca-bot agent keygen --out DIR"
+        ) from error
+    return NodeAgents(inventory, key, clock=utc_now)
+
+
+def load_catalogue(settings: Settings) -> Catalogue:
+    """The shipped causes, and the team's own over them."""
+    return load_causes([shipped_causes(), *_own(settings, "causes")])
+
+
+def _own(settings: Settings, kind: str) -> list[Path]:
+    if settings.knowledge_dir is None:
+        return []
+    folder = settings.knowledge_dir / kind
+    return [folder] if folder.is_dir() else []
+
+
+def lint_knowledge(paths: Sequence[Path]) -> tuple[list[str], int]:
+    """Faults of the shipped knowledge, or of `paths`; and how many files were looked at."""
+    from bot.checklist import lint as lint_checklists
+    from bot.locales import templates_root
+
+    wanted = list(paths) or [templates_root()]
+    for path in wanted:
+        if not path.exists():
+            raise ConfigError(f"{path}: does not exist; name a file or a folder")
+    faults: list[str] = []
+    for lint in (lint_causes, lint_sops, lint_checklists):
+        faults.extend(str(fault) for fault in lint(wanted))
+    files = {
+        file
+        for path in wanted
+        for file in ([path] if path.is_file() else path.rglob("*.yaml"))
+        if "locales" not in file.parts
+    }
+    return sorted(set(faults)), len(files)
+
+
+def build_services(
+    settings: Settings,
+    store: Store,
+    queue: Queue,
+    ports: DiagnosisPorts,
+    wake: Callable[[], None],
+    clock: Callable[[], datetime] = utc_now,
+) -> Services:
+    """Wires the parts of one deployment."""
+    journal = Journal(store, clock)
+    openings = Openings(
+        store,
+        journal,
+        ports.inventory,
+        settings,
+        clock,
+        beginnings.jobs_for_new,
+        lambda incident: (card_job(incident),),
+    )
+    exporters: Mapping[str, Exporter] = collect(bot.exporters, Exporter)
+    return Services(
+        settings=settings,
+        clock=clock,
+        store=store,
+        queue=queue,
+        inventory=ports.inventory,
+        journal=journal,
+        openings=openings,
+        responding=Responding(journal, lambda incident: (card_job(incident),)),
+        outbox=Outbox(store, clock, wake),
+        ports=ports,
+        catalogue=ports.catalogue,
+        sop=load_sop([shipped_sops(), *_own(settings, "sops")]),
+        exporters=exporters,
+        wake=wake,
+    )
+
+
+async def serve(settings: Settings, *, lease_seconds: float = LEASE_SECONDS) -> None:
+    """Runs the bot until SIGTERM or SIGINT: stops taking, finishes what is in hand, then leaves.
+
+    Raises:
+        ConfigError: a setting that only shows now to be wrong.
+        StoreError: Redis is not reachable at the start.
+    """
+    from bot.serving import Deployment
+
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(open_store(settings))
+        await store.is_writable()
+        ports = await stack.enter_async_context(open_ports(settings, store))
+        deployment = Deployment(settings, store, ports, lease_seconds=lease_seconds)
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        await deployment.run(stop)
+
+
+def _traces(settings: Settings, connection: Callable[[str], Connection]) -> TracesSource | None:
+    if settings.jaeger_url:
+        return Jaeger(connection(settings.jaeger_url))
+    return Tempo(connection(settings.tempo_url)) if settings.tempo_url else None

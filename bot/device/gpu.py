@@ -1,0 +1,199 @@
+"""GPUs one by one, each field a value or a reason why there is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.device.field import FieldState, Unread, in_range
+from bot.device.nvml import NvmlLibrary
+from bot.device.nvml_error import LOST, NvmlFailure
+
+# Source: nvml.h, nvmlClocksEventReasons.
+THROTTLE_REASONS = {
+    0x1: "gpu_idle",
+    0x2: "application_clocks",
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake",
+    0x100: "display_clock",
+}
+THROTTLE_COUNTERS = {"sw_thermal": 269, "hw_thermal": 270, "hw_power_brake": 271}
+"""Field ids of nanoseconds spent throttled. Source: nvml.h, NVML_FI_DEV_CLOCKS_EVENT_REASON_*."""
+_SM_CLOCK = 1
+_THRESHOLD_SLOWDOWN, _THRESHOLD_GPU_MAX = 1, 3
+
+
+@dataclass(slots=True)
+class Gpu:
+    """One GPU at hand. `lost` says why where the device does not answer any more, `skipped` why it was not asked."""
+
+    index: int
+    library: NvmlLibrary
+    handle: Any = None
+    lost: str | None = None
+    skipped: str | None = None
+    slowest_call_seconds: float = 0.0
+    identity: dict[str, object] = field(default_factory=dict)
+
+    def read(self, function: str, *arguments: Any) -> Any:
+        """Result of one call, or `Unread`; a lost device is remembered."""
+        if self.skipped is not None:
+            return Unread(FieldState.TIMEOUT, self.skipped)
+        if self.lost is not None:
+            return Unread(FieldState.ERROR, self.lost)
+        started = time.monotonic()  # measures the driver, so no clock is handed in
+        try:
+            return self.library.call(function, self.handle, *arguments)
+        except NvmlFailure as failure:
+            self._note(failure)
+            return failure.as_field()
+        finally:
+            spent = time.monotonic() - started
+            self.slowest_call_seconds = max(self.slowest_call_seconds, spent)
+
+    def number(
+        self, function: str, *arguments: Any, low: float, high: float, scale: float = 1.0
+    ) -> float | Unread:
+        """A number between `low` and `high` after `scale`; anything else is `insane`."""
+        value = self.read(function, *arguments)
+        if isinstance(value, Unread):
+            return value
+        return in_range(float(value) * scale, low, high)
+
+    def fields(self, ids: Mapping[str, int]) -> dict[str, int | float | Unread]:
+        """Field values by the names that `ids` gives them."""
+        if self.skipped is not None or self.lost is not None:
+            why = Unread(FieldState.ERROR, self.skipped or self.lost or "")
+            return dict.fromkeys(ids, why)
+        try:
+            values = self.library.fields(self.handle, list(ids.values()))
+        except NvmlFailure as failure:
+            self._note(failure)
+            return dict.fromkeys(ids, failure.as_field())
+        missing = Unread(FieldState.NOT_SUPPORTED, "not answered")
+        return {name: values.get(number, missing) for name, number in ids.items()}
+
+    def memory(self) -> tuple[float | Unread, float | Unread]:
+        """Used and total bytes."""
+        value = self.read("nvmlDeviceGetMemoryInfo")
+        if isinstance(value, Unread):
+            return value, value
+        total = in_range(float(part(value, "total")), 1, 2**50)
+        high = 2.0**50 if isinstance(total, Unread) else total
+        return in_range(float(part(value, "used")), 0, high), total
+
+    def utilization(self) -> float | Unread:
+        """Ratio 0..1 of the time in which some kernel ran; says nothing about progress."""
+        value = self.read("nvmlDeviceGetUtilizationRates")
+        if isinstance(value, Unread):
+            return value
+        percent = in_range(float(part(value, "gpu")), 0, 100)
+        return percent if isinstance(percent, Unread) else percent / 100
+
+    def throttle_reasons(self) -> int | Unread:
+        """The bit mask; older drivers know the call by its older name only."""
+        value = self.read("nvmlDeviceGetCurrentClocksEventReasons")
+        if isinstance(value, Unread) and value.state is FieldState.NOT_SUPPORTED:
+            value = self.read("nvmlDeviceGetCurrentClocksThrottleReasons")
+        return value if isinstance(value, Unread) else int(value)
+
+    def sm_clock(self) -> tuple[float | Unread, float | Unread]:
+        """Current and highest SM clock in MHz."""
+        return (
+            self.number("nvmlDeviceGetClockInfo", _SM_CLOCK, low=0, high=10_000),
+            self.number("nvmlDeviceGetMaxClockInfo", _SM_CLOCK, low=1, high=10_000),
+        )
+
+    def temperature(self) -> tuple[float | Unread, float | Unread, float | Unread]:
+        """Celsius: now, the highest for operation, where the hardware slows down."""
+        return (
+            self.number("nvmlDeviceGetTemperature", 0, low=-40, high=200),
+            self.number("nvmlDeviceGetTemperatureThreshold", _THRESHOLD_GPU_MAX, low=1, high=200),
+            self.number("nvmlDeviceGetTemperatureThreshold", _THRESHOLD_SLOWDOWN, low=1, high=200),
+        )
+
+    def mig_instances(self) -> list[Gpu] | Unread:
+        """MIG devices; empty where the mode is off."""
+        mode = self.read("nvmlDeviceGetMigMode")
+        if isinstance(mode, Unread):
+            return mode
+        if not mode[0]:
+            return []
+        count = self.read("nvmlDeviceGetMaxMigDeviceCount")
+        instances: list[Gpu] = []
+        for number in range(0 if isinstance(count, Unread) else int(count)):
+            handle = self.read("nvmlDeviceGetMigDeviceHandleByIndex", number)
+            if not isinstance(handle, Unread):
+                instances.append(Gpu(number, self.library, handle))
+        return instances
+
+    def _note(self, failure: NvmlFailure) -> None:
+        if failure.name in LOST:
+            self.lost = str(failure)
+
+
+def each_gpu(
+    library: NvmlLibrary,
+    wanted: tuple[int, ...] | None,
+    mark: Callable[[str], None],
+    skipped: Mapping[str, str],
+) -> Iterator[Gpu]:
+    """Every GPU, one at a time, announced before it is touched; one that cannot be opened is yielded as lost.
+
+    Raises:
+        NvmlFailure: the driver does not even tell how many there are.
+    """
+    count = int(library.call("nvmlDeviceGetCount"))
+    for index in range(count) if wanted is None else wanted:
+        name = f"gpu {index}"
+        gpu = Gpu(index, library)
+        if name in skipped:
+            gpu.skipped = skipped[name]
+        elif index >= count:
+            gpu.lost = f"there is no GPU {index}; the driver has {count}"
+        else:
+            mark(name)
+            try:
+                gpu.handle = library.call("nvmlDeviceGetHandleByIndex", index)
+                gpu.identity = _identity(gpu)
+            except NvmlFailure as failure:
+                gpu.lost = str(failure)
+        yield gpu
+
+
+def decode_reasons(mask: int) -> list[str]:
+    """Names of the bits that are set; an unknown bit keeps its number.
+
+    >>> decode_reasons(0x5)
+    ['gpu_idle', 'sw_power_cap']
+    """
+    return [
+        THROTTLE_REASONS.get(1 << bit, f"unknown_bit_{bit}")
+        for bit in range(64)
+        if mask & (1 << bit)
+    ]
+
+
+def part(value: Any, name: str) -> Any:
+    """A member of a struct, which is a ctypes object in the library and a table in the stand-in."""
+    return value[name] if isinstance(value, dict) else getattr(value, name)
+
+
+def text(value: Any) -> Any:
+    """Text of a name, which some versions of the library give as bytes."""
+    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value
+
+
+def _identity(gpu: Gpu) -> dict[str, object]:
+    pci = gpu.read("nvmlDeviceGetPciInfo")
+    return {
+        "name": text(gpu.read("nvmlDeviceGetName")),
+        "uuid": text(gpu.read("nvmlDeviceGetUUID")),
+        "pci": pci if isinstance(pci, Unread) else text(part(pci, "busId")).lower(),
+    }

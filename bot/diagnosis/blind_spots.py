@@ -1,0 +1,60 @@
+"""What was not seen, and why: sources that were down, probes that could not look, gaps in time and in coverage."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from bot.diagnosis.collected import Collected
+from bot.diagnosis.facts import Facts
+from bot.domain.evidence import BlindSpot, SourceState
+from bot.domain.finding import ProbeStatus
+from bot.domain.text import Localized
+from bot.locales import say
+
+
+def find_blind_spots(collected: Collected, facts: Facts) -> tuple[BlindSpot, ...]:
+    """Ordered: sources, probes, granularity, lateness, partial answers."""
+    spots: list[BlindSpot] = []
+    reasons = {gap.plugin: gap.detail for gap in collected.gaps}
+    for name, state in collected.states.items():
+        if state is SourceState.OK:
+            continue
+        why = (
+            say("diagnosis.blind.unreachable", detail=reasons.get(name, "-"))
+            if state is SourceState.UNREACHABLE
+            else say("diagnosis.blind.empty")
+        )
+        spots.append(BlindSpot(what=say(f"diagnosis.source.{name}"), why=why))
+    if collected.states.get("probes") is SourceState.OK:
+        spots.extend(_probes(collected))
+    if collected.now:
+        spots.append(
+            BlindSpot(
+                what=say("diagnosis.blind.between", seconds=f"{collected.resolution_seconds:g}"),
+                why=say("diagnosis.blind.interval"),
+            )
+        )
+    if facts.is_stale and facts.results:
+        spots.append(
+            BlindSpot(what=say("diagnosis.blind.late_probes"), why=say("diagnosis.blind.over"))
+        )
+    partial = sorted({note for reading in collected.now.values() for note in reading.partial})
+    spots.extend(
+        BlindSpot(what=say("diagnosis.blind.partial"), why=Localized.verbatim(note))
+        for note in partial
+    )
+    return tuple(spots)
+
+
+def _probes(collected: Collected) -> list[BlindSpot]:
+    failed: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for result in collected.probes:
+        if result.status is not ProbeStatus.OK:
+            failed[(result.node, result.status.value)].append(result.probe)
+    return [
+        BlindSpot(
+            what=say("diagnosis.blind.probes", node=node, probes=", ".join(sorted(names))),
+            why=say(f"diagnosis.blind.{status}"),
+        )
+        for (node, status), names in sorted(failed.items())
+    ]

@@ -1,0 +1,89 @@
+"""Walks from an effect down to the deepest cause that is established beneath it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from bot.cause import Catalogue, DeeperLink
+from bot.diagnosis.facts import Facts
+from bot.diagnosis.judge import Bench, Verdict
+from bot.diagnosis.weigh import Weighed
+
+ESTABLISHED_SUPPORT = 3.0
+"""Log-odds that must speak for a link of a chain. Basis: judgement; one strong witness and one weak one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Cause ids, effect first, root last.
+
+    unordered: pairs whose order the scrape interval cannot show.
+    """
+
+    links: tuple[str, ...]
+    unordered: tuple[tuple[str, str], ...] = ()
+
+
+def find_chains(
+    weighed: Mapping[str, Weighed], facts: Facts, catalogue: Catalogue
+) -> dict[str, Chain]:
+    """For every cause the longest chain that it is part of; a cause without links is its own chain."""
+    deepest: dict[str, Chain] = {}
+
+    def down(name: str, above: tuple[str, ...]) -> Chain:
+        best = Chain(links=(name,))
+        for link in catalogue.causes[name].deeper:
+            if link.cause in above or link.cause not in weighed:
+                continue
+            order = _joined(weighed[name], weighed[link.cause], link, facts, catalogue)
+            if order is None:
+                continue
+            rest = down(link.cause, (*above, name))
+            if len(rest.links) + 1 > len(best.links):
+                pair = ((name, link.cause),) if not order else ()
+                best = Chain(links=(name, *rest.links), unordered=(*pair, *rest.unordered))
+        return best
+
+    chains = {name: down(name, ()) for name in weighed}
+    for name in weighed:
+        candidates = [
+            chain
+            for chain in chains.values()
+            if name in chain.links and is_established(weighed[chain.links[0]])
+        ]
+        own = chains[name]
+        deepest[name] = max(
+            [*candidates, own],
+            key=lambda chain: (
+                len(chain.links), weighed[chain.links[-1]].support, chain.links
+            ),
+        )  # fmt: skip
+    return deepest
+
+
+def is_established(item: Weighed) -> bool:
+    """Whether enough speaks for a cause, and nothing excludes it, to be a link of a chain."""
+    return item.support >= ESTABLISHED_SUPPORT and not item.is_refuted and item.log_odds > -2.5
+
+
+def _joined(
+    effect: Weighed, cause: Weighed, link: DeeperLink, facts: Facts, catalogue: Catalogue
+) -> bool | None:
+    """None when there is no link; else whether the order of the two could be shown."""
+    if not (is_established(effect) and is_established(cause)):
+        return None
+    if effect.node is not None and cause.node is not None and effect.node != cause.node:
+        return None
+    if link.test is not None:
+        node = cause.node or effect.node
+        if Bench(facts, catalogue, node).judge(link.test).verdict is Verdict.FALSE:
+            return None
+    if effect.onset is None or cause.onset is None:
+        return False
+    slack = timedelta(seconds=facts.resolution_seconds)
+    if cause.onset.start > effect.onset.end + slack:
+        # What began clearly later cannot have caused what was there before.
+        return None
+    return cause.onset.end <= effect.onset.start + slack

@@ -1,0 +1,388 @@
+"""Asks every source at once, under one deadline; what does not answer becomes a gap with its reason."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from statistics import median
+from typing import TypeVar
+
+from bot.cause import Signal
+from bot.diagnosis.collected import Collected, Reading
+from bot.diagnosis.collect_logs import LogAnswers, collect_logs
+from bot.diagnosis.plan import Scope, is_heavy, metrics_in, probes_for, signals_needed
+from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
+from bot.domain.change import Change
+from bot.domain.evidence import EvidenceSource, Gap, SourceState
+from bot.domain.finding import ProbeResult, ProbeStatus
+from bot.domain.instant import Window
+from bot.errors import BotError, EvidenceError, Reason
+from bot.source import MetricsSource, Span
+
+T = TypeVar("T")
+
+_USUAL_RESOLUTION = 15.0
+_MOST_POINTS = 720
+"""Points per series that are enough to see an onset and to draw it."""
+
+_DAY = 86_400.0
+_HISTORY_STEP = 300.0
+_HISTORY_RATE = 600.0
+_TREND_SECONDS = 6 * 3_600.0
+_TRACE_SLICES = 12
+_TRACES_PER_SLICE = 12
+_PROBE_SECONDS = 6.0
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What has arrived so far; filled by the tasks, read when the deadline has passed."""
+
+    window: Window
+    resolution: float = _USUAL_RESOLUTION
+    rate: float = 4 * _USUAL_RESOLUTION
+    now: dict[str, Reading] = field(default_factory=dict)
+    history: dict[str, list[Reading]] = field(default_factory=dict)
+    trends: dict[str, Reading] = field(default_factory=dict)
+    logs: LogAnswers = field(default_factory=LogAnswers)
+    spans: list[Span] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    probes: list[ProbeResult] = field(default_factory=list)
+    answered: set[str] = field(default_factory=set)
+    gaps: list[Gap] = field(default_factory=list)
+
+
+async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected:
+    """Reads all sources; never raises for one that is down, late or empty."""
+    service = ports.service(request.service)
+    nodes = service.nodes
+    progress = _Progress(window=Window.before(request.at, 1.5 * request.window_seconds))
+    found_window = asyncio.Event()
+    seconds = request.deadline_seconds
+
+    async def metrics() -> None:
+        try:
+            if ports.metrics is not None:
+                await _resolution(ports.metrics, request, ports, progress)
+        finally:
+            found_window.set()
+        if ports.metrics is not None:
+            await _metrics(ports.metrics, request, ports, progress)
+
+    async def logs() -> None:
+        await found_window.wait()
+        if ports.logs is not None:
+            await collect_logs(
+                ports.logs, service, nodes, ports.catalogue, progress.window, progress.logs,
+                timeout_seconds=seconds,
+            )  # fmt: skip
+            progress.answered.add("logs")
+
+    async def traces() -> None:
+        await found_window.wait()
+        await _traces(request, ports, progress)
+
+    async def events() -> None:
+        await _events(request, ports, progress)
+
+    async def probes() -> None:
+        await _probes(request, ports, nodes, progress)
+
+    jobs = {
+        "metrics": (EvidenceSource.METRICS, metrics, ports.metrics),
+        "logs": (EvidenceSource.LOGS, logs, ports.logs),
+        "traces": (EvidenceSource.TRACES, traces, ports.traces),
+        "events": (EvidenceSource.EVENTS, events, ports.changes),
+        "probes": (EvidenceSource.PROBE, probes, ports.probes),
+    }
+    down: set[str] = set()
+    await asyncio.gather(
+        *(
+            _within(name, source, job, port, seconds, progress, down)
+            for name, (source, job, port) in jobs.items()
+        )
+    )
+    progress.gaps.extend(progress.logs.gaps)
+    if progress.logs.is_down:
+        down.add("logs")
+    return _finished(request, nodes, progress, down, set(jobs) - _configured(ports))
+
+
+async def _within(
+    name: str,
+    source: EvidenceSource,
+    job: Callable[[], Awaitable[None]],
+    port: object,
+    seconds: float,
+    progress: _Progress,
+    down: set[str],
+) -> None:
+    if port is None:
+        progress.gaps.append(
+            Gap(
+                source=source, plugin=name, query="", reason=Reason.UNSUPPORTED.value,
+                detail="not configured",
+            )
+        )  # fmt: skip
+        if name != "metrics":
+            return
+    try:
+        async with asyncio.timeout(seconds):
+            await job()
+    except TimeoutError:
+        progress.gaps.append(
+            Gap(
+                source=source, plugin=name, query="", reason=Reason.TIMEOUT.value,
+                detail=f"not finished within {seconds:g} s; what had arrived is used",
+            )
+        )  # fmt: skip
+        if name not in progress.answered:
+            down.add(name)
+    except BotError as error:
+        progress.gaps.append(
+            Gap(source=source, plugin=name, query="", reason=error.reason.value, detail=str(error))
+        )
+        down.add(name)
+
+
+async def _resolution(
+    source: MetricsSource, request: DiagnosisRequest, ports: DiagnosisPorts, progress: _Progress
+) -> None:
+    """Finds the scrape interval and since when there is history at all."""
+    scope = Scope(service=ports.service(request.service), nodes=(), rate_seconds=60)
+    timeout = request.deadline_seconds
+    window = progress.window
+    gaps: list[float] = []
+    for selector in (scope.fill("up{$service}"), 'up{job!=""}'):
+        for reach in ("2m", "30m"):
+            raw = await source.instant(f"{selector}[{reach}]", request.at, timeout_seconds=timeout)
+            for series in raw.items:
+                times = [sample.at.timestamp() for sample in series.samples]
+                gaps.extend(b - a for a, b in zip(times, times[1:], strict=False))
+            if len(gaps) >= 3:
+                break
+        if len(gaps) >= 3:
+            break
+    if gaps:
+        progress.resolution = max(1.0, round(median(gaps)))
+    progress.rate = 4 * progress.resolution
+    coarse = max(1.0, window.seconds / 300)
+    history = await source.range(
+        scope.fill("up{$service}"), window, step_seconds=coarse, timeout_seconds=timeout
+    )
+    firsts = [series.samples[0].at for series in history.items if series.samples]
+    if firsts:
+        first = min(firsts) - timedelta(seconds=coarse)
+        if (request.at - first).total_seconds() < 0.8 * window.seconds:
+            progress.window = Window(max(first, window.start), request.at)
+
+
+async def _metrics(
+    source: MetricsSource, request: DiagnosisRequest, ports: DiagnosisPorts, progress: _Progress
+) -> None:
+    timeout = request.deadline_seconds
+    week = Window.before(request.at, 1.5 * _DAY)
+    names = await source.names(week, timeout_seconds=timeout)
+    progress.answered.add("metrics")
+    service = ports.service(request.service)
+    scope = Scope(service=service, nodes=service.nodes, rate_seconds=progress.rate)
+    slow = Scope(service=service, nodes=service.nodes, rate_seconds=_HISTORY_RATE)
+    step = max(progress.resolution, round(progress.window.seconds / _MOST_POINTS))
+    trend_step = max(progress.resolution, _HISTORY_STEP)
+
+    async def one(signal: Signal) -> None:
+        for query in signal.queries:
+            if not metrics_in(query) <= names:
+                continue
+            asked = scope.fill(query)
+            for text in (asked, scope.by_instance(query)):
+                if text is None:
+                    continue
+                reading = await _read(source, text, progress.window, step, timeout, progress)
+                if reading is not None and reading.series:
+                    progress.now[signal.name] = reading
+                    await more(signal, query)
+                    return
+
+    async def more(signal: Signal, query: str) -> None:
+        if signal.seasonal:
+            for back in (_DAY, 7 * _DAY):
+                shift = timedelta(seconds=back)
+                then = Window(
+                    request.at - shift - timedelta(seconds=1_800),
+                    request.at - shift + timedelta(seconds=900),
+                )
+                reading = await _read(
+                    source, slow.fill(query), then, _HISTORY_STEP, timeout, progress
+                )
+                if reading is not None and reading.series:
+                    progress.history.setdefault(signal.name, []).append(reading)
+        if signal.trend:
+            span = Window.before(request.at, _TREND_SECONDS)
+            reading = await _read(source, slow.fill(query), span, trend_step, timeout, progress)
+            if reading is not None and reading.series:
+                progress.trends[signal.name] = reading
+
+    await asyncio.gather(*(one(signal) for signal in signals_needed(ports.catalogue)))
+
+
+async def _read(
+    source: MetricsSource, query: str, window: Window, step: float, timeout: float, progress: _Progress
+) -> Reading | None:
+    try:
+        answer = await source.range(query, window, step_seconds=step, timeout_seconds=timeout)
+    except EvidenceError as error:
+        progress.gaps.append(
+            Gap(
+                source=EvidenceSource.METRICS, plugin="metrics", query=query,
+                reason=error.reason.value, detail=str(error),
+            )
+        )  # fmt: skip
+        return None
+    return Reading(query=query, window=window, series=answer.items, partial=answer.partial)
+
+
+async def _traces(
+    request: DiagnosisRequest, ports: DiagnosisPorts, progress: _Progress
+) -> None:
+    source = ports.traces
+    if source is None:
+        return
+    # Slices, since a server gives the newest traces first and those before the onset would never come.
+    start, length = progress.window.start, progress.window.seconds / _TRACE_SLICES
+    windows = [
+        Window(start + timedelta(seconds=at * length), start + timedelta(seconds=(at + 1) * length))
+        for at in range(_TRACE_SLICES)
+    ]
+    answers = await asyncio.gather(
+        *(
+            source.spans(
+                request.service, window, limit=_TRACES_PER_SLICE,
+                timeout_seconds=request.deadline_seconds,
+            )
+            for window in windows
+        )
+    )  # fmt: skip
+    seen: set[tuple[str, str]] = set()
+    for answer in answers:
+        for span in answer.items:
+            if (span.trace_id, span.span_id) not in seen:
+                seen.add((span.trace_id, span.span_id))
+                progress.spans.append(span)
+    progress.answered.add("traces")
+
+
+async def _events(
+    request: DiagnosisRequest, ports: DiagnosisPorts, progress: _Progress
+) -> None:
+    if ports.changes is None:
+        return
+    window = Window.before(request.at, request.changes_back_seconds)
+    found = await ports.changes.between(window.start, window.end)
+    progress.changes.extend(sorted(found, key=lambda change: (change.at, change.id)))
+    progress.answered.add("events")
+
+
+async def _probes(
+    request: DiagnosisRequest, ports: DiagnosisPorts, nodes: tuple[str, ...], progress: _Progress
+) -> None:
+    runner = ports.probes
+    if runner is None:
+        return
+    heavy = request.allow_heavy and request.approver is not None
+
+    async def one(node: str, probe: str, args: dict[str, object]) -> None:
+        result = await runner.run(
+            node,
+            probe,
+            args,
+            subject=request.subject,
+            timeout_seconds=min(_PROBE_SECONDS, request.deadline_seconds),
+            approved_by=request.approver if is_heavy(probe) else None,
+        )
+        progress.probes.append(result)
+
+    await asyncio.gather(
+        *(
+            one(node, probe, dict(args))
+            for node in nodes
+            for probe, args in probes_for(ports.catalogue, request.service, heavy=heavy)
+        )
+    )
+    progress.answered.add("probes")
+
+
+def _configured(ports: DiagnosisPorts) -> set[str]:
+    doors = {
+        "metrics": ports.metrics, "logs": ports.logs, "traces": ports.traces,
+        "events": ports.changes, "probes": ports.probes,
+    }  # fmt: skip
+    return {name for name, door in doors.items() if door is not None}
+
+
+def _finished(
+    request: DiagnosisRequest,
+    nodes: tuple[str, ...],
+    progress: _Progress,
+    down: set[str],
+    absent: set[str],
+) -> Collected:
+    looked = [result for result in progress.probes if result.status is ProbeStatus.OK]
+    found = {
+        "metrics": bool(progress.now),
+        "logs": bool(progress.logs.service_lines or progress.logs.node_lines),
+        "traces": bool(progress.spans),
+        "events": bool(progress.changes),
+        "probes": bool(looked),
+    }
+    unreachable = down | absent
+    if progress.probes and not looked and all(
+        result.status in (ProbeStatus.ERROR, ProbeStatus.TIMEOUT) for result in progress.probes
+    ):
+        unreachable.add("probes")
+    states = {
+        name: SourceState.OK
+        if found[name]
+        else SourceState.UNREACHABLE
+        if name in unreachable
+        else SourceState.EMPTY
+        for name in found
+    }
+    gaps = [
+        *progress.gaps,
+        *(
+            Gap(
+                source=EvidenceSource.PROBE, plugin=result.probe, query=result.probe,
+                reason=result.status.value, detail=result.error or result.status.value,
+                node=result.node,
+            )
+            for result in progress.probes
+            if result.status is not ProbeStatus.OK
+        ),
+    ]  # fmt: skip
+    return Collected(
+        request=request,
+        nodes=nodes,
+        window=progress.window,
+        resolution_seconds=progress.resolution,
+        rate_seconds=progress.rate,
+        now=dict(sorted({**progress.now, **progress.logs.volumes}.items())),
+        history={name: tuple(found) for name, found in sorted(progress.history.items())},
+        trends=dict(sorted(progress.trends.items())),
+        service_lines=tuple(progress.logs.service_lines),
+        node_lines=tuple(progress.logs.node_lines),
+        old_lines=tuple(progress.logs.old_lines),
+        log_window=progress.logs.window,
+        log_queries=tuple(progress.logs.queries),
+        spans=tuple(
+            sorted(progress.spans, key=lambda span: (span.start_us, span.trace_id, span.span_id))
+        ),
+        changes=tuple(progress.changes),
+        probes=tuple(sorted(progress.probes, key=lambda result: (result.node, result.probe))),
+        states=states,
+        gaps=tuple(
+            sorted(gaps, key=lambda gap: (gap.source.value, gap.plugin, gap.node or "", gap.query))
+        ),
+    )

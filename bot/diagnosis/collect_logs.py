@@ -1,0 +1,120 @@
+"""Reads log lines and log volumes of the service and of everything else on its nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+
+from bot.cause import Catalogue
+from bot.diagnosis.collected import Reading
+from bot.diagnosis.plan import log_selector, log_tests
+from bot.domain.evidence import EvidenceSource, Gap
+from bot.domain.instant import Window
+from bot.errors import EvidenceError
+from bot.inventory import Service
+from bot.source import LogLine, LogsSource
+
+_MOST_LINES = 5_000
+_SINCE_START_SECONDS = 86_400.0
+_LOUD = 'level=~"(?i)(warn|err|crit|fatal|alert|panic).*"'
+
+
+@dataclass(slots=True)
+class LogAnswers:
+    """What the log store said so far."""
+
+    service_lines: list[LogLine] = field(default_factory=list)
+    node_lines: list[LogLine] = field(default_factory=list)
+    old_lines: list[LogLine] = field(default_factory=list)
+    volumes: dict[str, Reading] = field(default_factory=dict)
+    window: Window | None = None
+    queries: list[str] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    answers: int = 0
+
+    @property
+    def is_down(self) -> bool:
+        """True when questions were asked and none was answered."""
+        return bool(self.gaps) and not self.answers
+
+
+async def collect_logs(
+    source: LogsSource,
+    service: Service,
+    nodes: tuple[str, ...],
+    catalogue: Catalogue,
+    window: Window,
+    into: LogAnswers,
+    *,
+    timeout_seconds: float,
+) -> None:
+    """Fills `into`: all lines, the loud ones apart so that a flood of quiet ones cannot hide them, and volumes."""
+    own = log_selector(service.matchers)
+    around = '{node=~"' + "|".join(re.escape(node) for node in nodes).replace("\\", "\\\\") + '"}'
+    into.window = window
+    once = "|".join(
+        f"(?i:{test.pattern})" for test in log_tests(catalogue) if test.since_start
+    )
+    unit = f"{max(window.seconds / 90, 5):.0f}s"
+
+    async def lines(query: str, reach: Window, target: list[LogLine]) -> None:
+        into.queries.append(query)
+        try:
+            answer = await source.lines(
+                query, reach, limit=_MOST_LINES, timeout_seconds=timeout_seconds
+            )
+        except EvidenceError as error:
+            into.gaps.append(_gap(query, error))
+            return
+        into.answers += 1
+        target.extend(answer.items)
+        into.gaps.extend(
+            Gap(source=EvidenceSource.LOGS, plugin="logs", query=query, reason="partial", detail=note)
+            for note in answer.partial
+        )
+
+    async def volume(name: str, query: str) -> None:
+        try:
+            answer = await source.volume(
+                query, window, step_seconds=float(unit[:-1]), timeout_seconds=timeout_seconds
+            )
+        except EvidenceError as error:
+            into.gaps.append(_gap(query, error))
+            return
+        into.answers += 1
+        into.volumes[name] = Reading(query=query, window=window, series=answer.items)
+
+    asks = [
+        lines(own, window, into.service_lines),
+        lines(f"{own[:-1]},{_LOUD}}}", window, into.service_lines),
+        volume("logs.lines", f"sum(count_over_time({own}[{unit}]))"),
+        volume("logs.bytes", f"sum(bytes_over_time({own}[{unit}]))"),
+    ]
+    if nodes:
+        asks += [
+            lines(f"{around[:-1]},{_LOUD}}}", window, into.node_lines),
+            lines(around, window, into.node_lines),
+            volume(
+                "logs.bytes_others",
+                f"sum by (node, service, app, job, container, unit) (bytes_over_time({around}[{unit}]))",
+            ),
+        ]
+    if once:
+        long = Window.before(window.end, _SINCE_START_SECONDS)
+        quoted = once.replace("\\", "\\\\").replace('"', '\\"')
+        asks.append(lines(f'{own} |~ "{quoted}"', long, into.old_lines))
+    await asyncio.gather(*asks)
+    for kept in (into.service_lines, into.node_lines, into.old_lines):
+        unique = {(line.at_ns, tuple(sorted(line.labels.items())), line.text): line for line in kept}
+        kept[:] = [unique[key] for key in sorted(unique)]
+
+
+def _gap(query: str, error: EvidenceError) -> Gap:
+    return Gap(
+        source=EvidenceSource.LOGS,
+        plugin="logs",
+        query=query,
+        reason=error.reason.value,
+        detail=str(error),
+    )

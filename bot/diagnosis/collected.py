@@ -1,0 +1,57 @@
+"""Everything that one pass read, before anything is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bot.diagnosis.request import DiagnosisRequest
+from bot.domain.change import Change
+from bot.domain.evidence import Gap, Series, SourceState
+from bot.domain.finding import ProbeResult
+from bot.domain.instant import Window
+from bot.source import LogLine, Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The series that answered a signal, and the query that they answer."""
+
+    query: str
+    window: Window
+    series: tuple[Series, ...]
+    partial: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """Raw answers.
+
+    resolution_seconds: scrape interval of the service's metrics.
+    rate_seconds: window of the rates, by which an onset may be late.
+    now: signal name to the reading of the incident's window.
+    history: signal name to the readings of the same hour yesterday and a week ago.
+    trends: signal name to the reading of the last hours.
+    log_window: from when on log lines were read.
+    old_lines: lines since the start of the process that match a pattern which is logged once.
+    states: `metrics`, `logs`, `traces`, `events`, `probes`.
+    """
+
+    request: DiagnosisRequest
+    nodes: tuple[str, ...]
+    window: Window
+    resolution_seconds: float
+    rate_seconds: float
+    now: Mapping[str, Reading] = field(default_factory=dict)
+    history: Mapping[str, tuple[Reading, ...]] = field(default_factory=dict)
+    trends: Mapping[str, Reading] = field(default_factory=dict)
+    service_lines: tuple[LogLine, ...] = ()
+    node_lines: tuple[LogLine, ...] = ()
+    old_lines: tuple[LogLine, ...] = ()
+    log_window: Window | None = None
+    log_queries: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()
+    changes: tuple[Change, ...] = ()
+    probes: tuple[ProbeResult, ...] = ()
+    states: Mapping[str, SourceState] = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()

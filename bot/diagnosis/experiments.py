@@ -1,0 +1,158 @@
+"""The next test to run, what it predicts, and what its result says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bot.cause import Catalogue, Cost, Experiment
+from bot.diagnosis.facts import Facts
+from bot.diagnosis.plan import Scope, probe_args
+from bot.diagnosis.rank import Ranked
+from bot.domain.finding import Finding, ProbeResult, ProbeStatus
+from bot.domain.hypothesis import NextExperiment
+from bot.domain.incident import ExperimentVerdict
+from bot.inventory import Service
+
+_COST = {Cost.CHEAP: 1.0, Cost.MODERATE: 1.5, Cost.HEAVY: 4.0}
+_LEADING = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentOutcome:
+    """The verdict with the findings that decided it."""
+
+    verdict: ExperimentVerdict
+    findings: tuple[Finding, ...] = ()
+
+
+def judge_experiment(
+    cause: str, experiment: NextExperiment, result: ProbeResult, catalogue: Catalogue
+) -> ExperimentOutcome:
+    """Compares a probe's result with what `cause` predicts of it.
+
+    A probe that could not look is unclear, and so is a result that says both.
+    """
+    known = catalogue.causes.get(cause)
+    matching = [
+        item
+        for item in (known.experiments if known else ())
+        if item.probe is not None and item.probe == experiment.probe == result.probe
+    ]
+    if not matching or result.status is not ProbeStatus.OK:
+        return ExperimentOutcome(verdict=ExperimentVerdict.UNCLEAR)
+    predicted = {name for item in matching for name in item.predicts}
+    contrary = {name for item in matching for name in item.contradicts}
+    fitting = tuple(finding for finding in result.findings if finding.id in predicted)
+    against = tuple(finding for finding in result.findings if finding.id in contrary)
+    if fitting and not against:
+        return ExperimentOutcome(verdict=ExperimentVerdict.AS_PREDICTED, findings=fitting)
+    if against and not fitting:
+        return ExperimentOutcome(verdict=ExperimentVerdict.CONTRARY, findings=against)
+    return ExperimentOutcome(verdict=ExperimentVerdict.UNCLEAR, findings=(*fitting, *against))
+
+
+def next_experiments(
+    ranked: Sequence[Ranked], facts: Facts, service: Service, *, heavy: bool
+) -> Mapping[str, NextExperiment]:
+    """For each candidate the test worth most for its cost; `not_established` gets the best of all."""
+    shares = {item.cause: item.probability for item in ranked}
+    chosen: dict[str, NextExperiment] = {}
+    best: tuple[float, str, NextExperiment] | None = None
+    for item in ranked:
+        if item.weighed is None:
+            continue
+        node = item.weighed.node or (facts.nodes[0] if facts.nodes else None)
+        worth = [
+            (_worth(experiment, ranked, shares, facts, node, heavy=heavy), at, experiment)
+            for at, experiment in enumerate(item.weighed.cause.experiments)
+        ]
+        if not worth:
+            continue
+        value, _, experiment = max(worth, key=lambda entry: (entry[0], -entry[1]))
+        chosen[item.cause] = _as_next(experiment, node, facts, service)
+        if best is None or value > best[0] + 1e-9:
+            best = (value, item.cause, chosen[item.cause])
+    for item in ranked:
+        if item.weighed is None and best is not None:
+            chosen[item.cause] = best[2]
+    return chosen
+
+
+def _worth(
+    experiment: Experiment,
+    ranked: Sequence[Ranked],
+    shares: Mapping[str, float],
+    facts: Facts,
+    node: str | None,
+    *,
+    heavy: bool,
+) -> float:
+    """Expected drop of entropy over the candidates, per cost; next to nothing when it has been answered already.
+
+    A cause that predicts the result is taken to produce it in nine of ten runs, one that does not in one of ten.
+    """
+    likely = {
+        item.cause: 0.9 if _predicts(item, experiment) else 0.1 for item in ranked[:_LEADING]
+    }
+    positive = math.fsum(shares[name] * chance for name, chance in likely.items())
+    rest = 1 - math.fsum(shares[name] for name in likely)
+    positive += 0.1 * rest
+    before = _entropy([shares[name] for name in likely] + [rest])
+    after = 0.0
+    for chance_of, weight in ((positive, True), (1 - positive, False)):
+        if chance_of <= 0:
+            continue
+        parts = [
+            shares[name] * (chance if weight else 1 - chance) / chance_of
+            for name, chance in likely.items()
+        ]
+        after += chance_of * _entropy([*parts, max(0.0, 1 - math.fsum(parts))])
+    gain = max(before - after, 1e-6) / _COST[experiment.cost]
+    answered = experiment.probe is not None and node is not None and (node, experiment.probe) in facts.results
+    if answered:
+        gain *= 0.05
+    if experiment.cost is Cost.HEAVY and not heavy:
+        gain *= 0.5
+    return gain
+
+
+def _predicts(item: Ranked, experiment: Experiment) -> bool:
+    if item.weighed is None:
+        return False
+    if experiment in item.weighed.cause.experiments:
+        return True
+    return any(
+        other.probe is not None
+        and other.probe == experiment.probe
+        and set(other.predicts) & set(experiment.predicts)
+        for other in item.weighed.cause.experiments
+    )
+
+
+def _entropy(shares: Sequence[float]) -> float:
+    return -math.fsum(share * math.log2(share) for share in shares if share > 0)
+
+
+def _as_next(
+    experiment: Experiment, node: str | None, facts: Facts, service: Service
+) -> NextExperiment:
+    scope = Scope(
+        service=service, nodes=facts.nodes, rate_seconds=4 * facts.resolution_seconds
+    )
+    args = dict(experiment.args)
+    if experiment.probe is not None:
+        args = {**probe_args(experiment.probe, service.name), **args}
+    command = experiment.command
+    if command is not None:
+        command = command.replace("<service>", service.name).replace("<node>", node or "<node>")
+    return NextExperiment(
+        probe=experiment.probe,
+        node=node if experiment.probe is not None else None,
+        args=args,
+        query=scope.fill(experiment.query) if experiment.query else None,
+        expects=experiment.expects,
+        would_refute=experiment.would_refute,
+        command=command,
+    )

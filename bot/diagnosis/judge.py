@@ -1,0 +1,336 @@
+"""Three answers to every test: it holds, it was looked at and does not hold, nobody could look."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from functools import cache
+
+from bot.cause import (
+    AllOf,
+    AnyOf,
+    Catalogue,
+    ChangeTest,
+    FindingTest,
+    LogPlace,
+    LogTest,
+    Movement,
+    Not,
+    SignalTest,
+    SymptomTest,
+    Test,
+)
+from bot.diagnosis.facts import Facts
+from bot.diagnosis.observation import Observation
+from bot.diagnosis.wording import evidence_of, evidence_of_finding
+from bot.domain.change import Change
+from bot.domain.evidence import Evidence, EvidenceSource, digest_of
+from bot.domain.instant import Window
+from bot.domain.text import Localized
+from bot.locales import say
+from bot.source import LogLine
+
+_STOPPED_RATIO = 0.03
+
+
+class Verdict(Enum):
+    """`UNKNOWN` is neither of the others, and moves nothing."""
+
+    TRUE = "true"
+    FALSE = "false"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The verdict on a test, what it rests on, and since when that is so."""
+
+    verdict: Verdict
+    evidence: tuple[Evidence, ...] = ()
+    onset: Window | None = None
+
+
+_UNKNOWN = Judgement(verdict=Verdict.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Judges tests for one node, or for the whole service when `node` is None."""
+
+    facts: Facts
+    catalogue: Catalogue
+    node: str | None
+
+    def judge(self, test: Test) -> Judgement:
+        """The verdict on a test."""
+        match test:
+            case SignalTest():
+                return self._signal(test)
+            case FindingTest():
+                return self._finding(test)
+            case LogTest():
+                return self._log(test)
+            case ChangeTest():
+                return self._change(test)
+            case SymptomTest():
+                if not self.facts.incident.is_seen:
+                    return _UNKNOWN
+                return Judgement(
+                    verdict=_verdict(test.symptom in self.facts.incident.kinds),
+                    evidence=tuple(
+                        evidence_of(sighting.observation, abnormal=True)
+                        for sighting in self.facts.incident.sightings
+                        if sighting.kind is test.symptom and sighting.observation is not None
+                    ),
+                )
+            case Not(part=part):
+                inner = self.judge(part)
+                turned = {Verdict.TRUE: Verdict.FALSE, Verdict.FALSE: Verdict.TRUE}
+                return Judgement(
+                    verdict=turned.get(inner.verdict, Verdict.UNKNOWN), evidence=inner.evidence
+                )
+            case AllOf(parts=parts):
+                return _combined([self.judge(part) for part in parts], Verdict.FALSE, Verdict.TRUE)
+            case AnyOf(parts=parts):
+                return _combined([self.judge(part) for part in parts], Verdict.TRUE, Verdict.FALSE)
+
+    def _signal(self, test: SignalTest) -> Judgement:
+        seen = [
+            item
+            for item in self.facts.observations.get(test.signal, ())
+            if self.node is None or item.entity.node in ("", self.node)
+        ]
+        judged = [(item, _holds(test, item)) for item in seen]
+        known = [(item, holds) for item, holds in judged if holds is not None]
+        if not known:
+            return _UNKNOWN
+        calm = test.movement in (Movement.FLAT, Movement.NOT_UP, Movement.NOT_DOWN)
+        held = [item for item, holds in known if holds]
+        # "Flat" must hold for every part: one odd disk among calm ones is not calm.
+        is_true = len(held) == len(known) if calm or test.every else bool(held)
+        chosen = held if is_true and not calm else [item for item, _ in known]
+        chosen = sorted(chosen, key=lambda item: (-abs(item.deviation), item.entity))[:1]
+        onsets = [item.onset for item in held if item.onset is not None]
+        return Judgement(
+            verdict=_verdict(is_true),
+            evidence=tuple(evidence_of(item, abnormal=is_true and not calm) for item in chosen),
+            onset=min(onsets, key=lambda window: window.end) if is_true and onsets else None,
+        )
+
+    def _finding(self, test: FindingTest) -> Judgement:
+        known = self.catalogue.findings.get(test.finding)
+        if known is None:
+            return _UNKNOWN
+        nodes = (self.node,) if self.node is not None else self.facts.nodes
+        results = [
+            result
+            for node in nodes
+            if (result := self.facts.results.get((node, known.probe))) is not None
+        ]
+        if not results:
+            return _UNKNOWN
+        for result in results:
+            for finding in result.findings:
+                if finding.id != test.finding or not _says(test.pattern, finding.summary):
+                    continue
+                if known.clean and self.facts.is_stale:
+                    return _UNKNOWN
+                cited = evidence_of_finding(result, finding, known, self.facts.service)
+                return Judgement(verdict=Verdict.TRUE, evidence=(cited,))
+        if self.facts.is_stale:
+            # The fault was over when the probe looked: that it saw nothing clears nothing.
+            return _UNKNOWN
+        cited = evidence_of_finding(results[0], None, known, self.facts.service)
+        return Judgement(verdict=Verdict.FALSE, evidence=(cited,))
+
+    def _log(self, test: LogTest) -> Judgement:
+        facts = self.facts
+        if not facts.logs_read:
+            return _UNKNOWN
+        places: Sequence[LogLine]
+        match test.place:
+            case LogPlace.SERVICE:
+                places = facts.service_lines
+            case LogPlace.NODE:
+                places = self._of_node(facts.node_lines)
+            case LogPlace.ANY:
+                places = (*facts.service_lines, *self._of_node(facts.node_lines))
+        if not places:
+            return _UNKNOWN
+        pattern = _compiled(test.pattern)
+        matching = [line for line in places if pattern.search(line.text)]
+        if test.since_start:
+            once = [line for line in facts.old_lines if pattern.search(line.text)]
+            if every := sorted({_key(line): line for line in (*once, *matching)}.items()):
+                return self._found(test, [line for _, line in every])
+        start = facts.log_lead.timestamp() * 1e9
+        end = facts.incident.window.end.timestamp() * 1e9
+        during = [line for line in matching if start <= line.at_ns <= end]
+        before = [line for line in matching if line.at_ns < start]
+        since = facts.log_window.start if facts.log_window else facts.log_lead
+        quiet = max((facts.log_lead - since).total_seconds(), 1.0)
+        busy = max((facts.incident.window.end - facts.log_lead).total_seconds(), 1.0)
+        # Twice as often as before: a line that was always there tells nothing of the incident.
+        if len(during) >= test.minimum and len(during) / busy >= 2 * len(before) / quiet:
+            return self._found(test, during)
+        return Judgement(verdict=Verdict.FALSE)
+
+    def _found(self, test: LogTest, lines: Sequence[LogLine]) -> Judgement:
+        first = lines[0]
+        at = _moment(first.at_ns)
+        who = next(
+            (first.labels[key] for key in ("service", "app", "job", "unit") if key in first.labels), ""
+        )
+        return Judgement(
+            verdict=Verdict.TRUE,
+            onset=Window(at, at),
+            evidence=(
+                Evidence(
+                    source=EvidenceSource.LOGS,
+                    plugin="logs",
+                    summary=say(
+                        "diagnosis.log.found", count=len(lines), who=who, line=first.text[:200]
+                    ),
+                    query=f"|~ {test.pattern}",
+                    window=Window(at, _moment(lines[-1].at_ns)),
+                    samples=len(lines),
+                    digest=digest_of([first.text, first.at_ns, len(lines)]),
+                    node=first.labels.get("node"),
+                    component=who or None,
+                ),
+            ),
+        )
+
+    def _of_node(self, lines: Iterable[LogLine]) -> list[LogLine]:
+        return [
+            line
+            for line in lines
+            if self.node is None or line.labels.get("node") in (None, self.node)
+        ]
+
+    def _change(self, test: ChangeTest) -> Judgement:
+        if not self.facts.changes_read:
+            return _UNKNOWN
+        latest = self.facts.incident.window.start
+        for change in reversed(self.facts.changes):
+            if change.kind not in test.kinds or change.at > latest:
+                continue
+            if change.service not in (self.facts.service, None):
+                continue
+            age = latest - change.at
+            if test.within_seconds is not None and age > timedelta(seconds=test.within_seconds):
+                continue
+            if _says(test.pattern, change_text(change)):
+                return Judgement(verdict=Verdict.TRUE, evidence=(evidence_of_change(change),))
+        return Judgement(verdict=Verdict.FALSE)
+
+
+def change_text(change: Change) -> str:
+    """Everything that a change says, for patterns."""
+    details = " ".join(f"{key} {value}" for key, value in sorted(change.details.items()))
+    return f"{change.kind.value} {change.summary} {details}"
+
+
+def evidence_of_change(change: Change) -> Evidence:
+    """The citation of a change."""
+    return Evidence(
+        source=EvidenceSource.EVENTS,
+        plugin="changes",
+        summary=say(
+            "diagnosis.change.found",
+            id=change.id,
+            kind=Localized.verbatim(change.kind.value),
+            summary=change.summary,
+            at=f"{change.at:%Y-%m-%d %H:%M:%S}Z",
+        ),
+        query=f"change {change.id}",
+        window=Window(change.at, change.at),
+        samples=1,
+        digest=digest_of(change.to_json()),
+        component=change.service,
+    )
+
+
+def _holds(test: SignalTest, item: Observation) -> bool | None:
+    """Whether a test holds for one observation, None when that cannot be told."""
+    if test.movement is Movement.STOPPED:
+        if item.ended:
+            return True
+        if not item.is_known or item.before is None or item.during is None:
+            return None
+        return item.before.middle > item.signal.floor / 2 and (
+            item.during.middle <= _STOPPED_RATIO * item.before.middle
+        )
+    if test.movement is Movement.RISING:
+        return _rises(test, item)
+    if test.movement in (Movement.ABOVE, Movement.BELOW):
+        if item.during is None or test.value is None:
+            return None
+        above = item.during.middle >= test.value
+        return above if test.movement is Movement.ABOVE else not above
+    moved = item.moved(ratio=test.ratio, delta=test.delta)
+    if moved is None:
+        return None
+    if test.usual and moved is not Movement.FLAT and item.usual is not None and item.is_usual():
+        moved = Movement.FLAT
+    match test.movement:
+        case Movement.UP | Movement.DOWN | Movement.FLAT:
+            return moved is test.movement
+        case Movement.CHANGED:
+            return moved is not Movement.FLAT
+        case Movement.NOT_UP:
+            return moved is not Movement.UP
+        case Movement.NOT_DOWN:
+            return moved is not Movement.DOWN
+
+
+def _rises(test: SignalTest, item: Observation) -> bool | None:
+    """Grows over hours and has not stopped growing: a plateau after warm-up is no leak."""
+    if item.growth is None or item.before is None:
+        return None
+    whole, recent = item.growth
+    least = test.delta if test.delta is not None else item.signal.floor
+    return whole >= least and recent >= 0.15 * whole
+
+
+def _combined(parts: Sequence[Judgement], decisive: Verdict, other: Verdict) -> Judgement:
+    """`FALSE` decides an all, `TRUE` an any; without a decision one unknown part leaves it unknown."""
+    deciding = [part for part in parts if part.verdict is decisive]
+    if deciding:
+        chosen = deciding[:1] if decisive is Verdict.FALSE else deciding
+        verdict = decisive
+    elif any(part.verdict is Verdict.UNKNOWN for part in parts):
+        return _UNKNOWN
+    else:
+        chosen, verdict = list(parts), other
+    unique = {item.id: item for part in chosen for item in part.evidence}
+    onsets = [part.onset for part in chosen if part.onset is not None]
+    return Judgement(
+        verdict=verdict,
+        evidence=tuple(unique.values()),
+        onset=min(onsets, key=lambda window: window.end) if onsets else None,
+    )
+
+
+def _says(pattern: str | None, text: str) -> bool:
+    return pattern is None or _compiled(pattern).search(text) is not None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _verdict(holds: bool) -> Verdict:  # noqa: FBT001 - a truth value turned into its verdict
+    return Verdict.TRUE if holds else Verdict.FALSE
+
+
+def _key(line: LogLine) -> tuple[int, str]:
+    return line.at_ns, line.text
+
+
+def _moment(nanoseconds: int) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=nanoseconds // 1_000)

@@ -1,0 +1,231 @@
+"""Signals as values: what a series was before the incident, what it is during it, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from bot.cause import Movement, Signal
+from bot.diagnosis.robust import Spread, change_point, spread
+from bot.domain.evidence import Series
+from bot.domain.instant import Window
+
+FEWEST_BEFORE = 5
+FEWEST_DURING = 3
+_SIGNIFICANT = 4.0
+"""Robust standard deviations that a shift must exceed. Basis: judgement; three is passed by daily rhythm."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Entity:
+    """Whose value it is; what does not apply is empty."""
+
+    node: str = ""
+    part: str = ""
+
+    @property
+    def label(self) -> str:
+        """For people, for example `gpu-1 nvme0n1`."""
+        return " ".join(text for text in (self.node, self.part) if text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shift:
+    """A lasting change of level inside a series: from `onset` to `end`, or to the end of the series."""
+
+    onset: datetime
+    earliest: datetime
+    end: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One signal of one entity, before against during.
+
+    during is None where there are too few samples to say anything; `ended` says that they stopped coming.
+    usual: least and most of the same hour on other days, None without history.
+    growth: change over the last hours by a robust slope, in the signal's unit, None without trend.
+    """
+
+    signal: Signal
+    entity: Entity
+    query: str
+    source: str
+    window: Window
+    samples: int
+    before: Spread | None
+    during: Spread | None
+    onset: Window | None
+    usual: tuple[float, float] | None = None
+    growth: tuple[float, float] | None = None
+    ended: bool = False
+    partial: tuple[str, ...] = ()
+    series: Series | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether both sides of the comparison are there."""
+        return self.before is not None and self.during is not None
+
+    @property
+    def ratio(self) -> float:
+        """During over before; a base near zero is lifted to a tenth of the floor."""
+        if self.before is None or self.during is None:
+            return 1.0
+        base = max(abs(self.before.middle), self.signal.floor / 10, 1e-12)
+        return self.during.middle / base
+
+    @property
+    def delta(self) -> float:
+        """During minus before, in the signal's unit."""
+        if self.before is None or self.during is None:
+            return 0.0
+        return self.during.middle - self.before.middle
+
+    @property
+    def deviation(self) -> float:
+        """The shift in robust standard deviations of the time before; flat series have the floor as their noise."""
+        if self.before is None:
+            return 0.0
+        noise = max(
+            self.before.sigma, abs(self.before.middle) * 0.01, self.signal.floor / 8, 1e-12
+        )
+        return self.delta / noise
+
+    def moved(self, *, ratio: float | None = None, delta: float | None = None) -> Movement | None:
+        """`UP`, `DOWN` or `FLAT` by the signal's own marks or those given; None when unknown."""
+        if not self.is_known:
+            return None
+        step = ratio if ratio is not None else self.signal.ratio
+        step = step if step >= 1 else 1 / max(step, 1e-9)
+        least = delta if delta is not None else self.signal.floor
+        if abs(self.delta) < max(least, 1e-12) or abs(self.deviation) < _SIGNIFICANT:
+            return Movement.FLAT
+        if self.delta > 0 and self.ratio >= step:
+            return Movement.UP
+        if self.delta < 0 and self.ratio <= 1 / step:
+            return Movement.DOWN
+        return Movement.FLAT
+
+    def is_usual(self) -> bool | None:
+        """Whether other days at this hour looked the same; None without history.
+
+        A tenth is granted on both sides, since two days are never equal.
+        """
+        if self.usual is None or self.during is None:
+            return None
+        low, high = self.usual
+        return low * 0.9 <= self.during.middle <= high * 1.1
+
+
+def points(series: Series) -> list[tuple[float, float]]:
+    """(seconds since the epoch, value) of the samples that have one."""
+    return [
+        (sample.at.timestamp(), sample.value)
+        for sample in series.samples
+        if sample.value is not None
+    ]
+
+
+def entity_of(series: Series) -> Entity:
+    """Node and part from the labels; exporters spell them differently."""
+    labels = series.labels
+    node = labels.get("node") or labels.get("Hostname") or ""
+    if not node and "instance" in labels:
+        node = labels["instance"].rsplit(":", 1)[0]
+    for key in ("gpu", "device", "peer", "container", "mountpoint", "service", "app", "job"):
+        if labels.get(key):
+            part = labels[key]
+            return Entity(node, f"GPU {part}" if key == "gpu" else part)
+    return Entity(node)
+
+
+def find_shift(values: Sequence[tuple[float, float]]) -> Shift | None:
+    """The strongest lasting shift, and its end when the level came back."""
+    levels = [value for _, value in values]
+    at = change_point(levels)
+    if at is None:
+        return None
+    start, end = at, len(levels)
+    before = _middle(levels[:at])
+    back = change_point(levels[at:])
+    early = change_point(levels[:at])
+    if back is not None and _returned(before, _middle(levels[at : at + back]), _middle(levels[at + back :])):
+        end = at + back
+    elif early is not None and _returned(
+        _middle(levels[:early]), _middle(levels[early:at]), _middle(levels[at:])
+    ):
+        start, end = early, at
+    return Shift(
+        onset=_moment(values[start][0]),
+        earliest=_moment(values[start - 1][0]),
+        end=_moment(values[end][0]) if end < len(levels) else None,
+    )
+
+
+def observe(
+    signal: Signal,
+    series: Series,
+    *,
+    query: str,
+    source: str,
+    window: Window,
+    incident: Window,
+    settle_seconds: float,
+    partial: tuple[str, ...] = (),
+) -> Observation:
+    """Compares the time before the incident with the time in it.
+
+    settle_seconds: rate window; that long after the onset a rate still mixes both levels.
+    """
+    found = points(series)
+    start, end = incident.start.timestamp(), incident.end.timestamp()
+    before = [value for at, value in found if at < start - settle_seconds]
+    during = [value for at, value in found if start + settle_seconds <= at <= end]
+    if len(during) < FEWEST_DURING:
+        during = [value for at, value in found if start <= at <= end]
+    last = found[-1][0] if found else None
+    ended = last is not None and last < start + settle_seconds and last < end - 4 * settle_seconds
+    observation = Observation(
+        signal=signal,
+        entity=entity_of(series),
+        query=query,
+        source=source,
+        window=window,
+        samples=len(found),
+        before=spread(before) if len(before) >= FEWEST_BEFORE else None,
+        during=spread(during) if len(during) >= FEWEST_DURING else None,
+        onset=None,
+        ended=ended,
+        partial=partial,
+        series=series,
+    )
+    if observation.moved() in (Movement.UP, Movement.DOWN):
+        return _with_onset(observation, found, end, settle_seconds)
+    return observation
+
+
+def _with_onset(
+    observation: Observation, found: list[tuple[float, float]], end: float, settle: float
+) -> Observation:
+    upto = [pair for pair in found if pair[0] <= end]
+    shift = find_shift(upto)
+    if shift is None:
+        return observation
+    # A rate moves up to one window after its counter did, so the interval opens that much earlier.
+    onset = Window(shift.earliest - timedelta(seconds=settle), shift.onset)
+    return replace(observation, onset=onset)
+
+
+def _returned(before: float, during: float, after: float) -> bool:
+    return abs(after - before) < 0.35 * abs(during - before)
+
+
+def _middle(values: Sequence[float]) -> float:
+    found = spread(values)
+    return found.middle if found else 0.0
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

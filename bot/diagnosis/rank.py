@@ -1,0 +1,104 @@
+"""From log-odds to probabilities that sum to one, `not_established` among the candidates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bot.cause import Catalogue
+from bot.diagnosis.chain import Chain, find_chains, is_established
+from bot.diagnosis.facts import Facts
+from bot.diagnosis.weigh import Weighed, weigh
+from bot.domain.hypothesis import NOT_ESTABLISHED
+
+LIKELY = 0.7
+"""Probability that needs the independent families of a cause. Basis: design rule."""
+
+_ONE_FAMILY = 0.65
+_REFUTED_SHARE = 0.05
+_UNDECIDED = 0.0
+"""Log-odds of `not_established` while a symptom is seen; a cause with its prior needs about three to pass it."""
+
+_NOTHING_SEEN = 3.0
+"""Log-odds of `not_established` while nothing that users notice deviates."""
+
+_BENEATH = 2.0
+"""How far the other links of a chain stay beneath its root, in log-odds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """One candidate with its share; `weighed` is None for `not_established`."""
+
+    cause: str
+    probability: float
+    weighed: Weighed | None
+    chain: Chain
+
+
+def rank(facts: Facts, catalogue: Catalogue) -> tuple[Ranked, ...]:
+    """All candidates, likeliest first; equal shares are ordered by support, then by id."""
+    weighed = {name: weigh(cause, facts, catalogue) for name, cause in catalogue.causes.items()}
+    chains = find_chains(weighed, facts, catalogue)
+    scores = _with_chains({name: item.log_odds for name, item in weighed.items()}, weighed, chains)
+    scores[NOT_ESTABLISHED] = _UNDECIDED if facts.incident.is_seen else _NOTHING_SEEN
+    shares = _softmax(scores)
+    shares = _capped(shares, weighed)
+    ranked = [
+        Ranked(
+            cause=name,
+            probability=share,
+            weighed=weighed.get(name),
+            chain=chains.get(name, Chain(links=(name,))),
+        )
+        for name, share in shares.items()
+    ]
+    return tuple(
+        sorted(
+            ranked,
+            key=lambda item: (
+                -round(item.probability, 9),
+                -(item.weighed.support if item.weighed else 0.0),
+                item.cause,
+            ),
+        )
+    )
+
+
+def _with_chains(
+    scores: Mapping[str, float], weighed: Mapping[str, Weighed], chains: Mapping[str, Chain]
+) -> dict[str, float]:
+    """The root of a chain speaks for all its links, so it takes their weight and they stay beneath it."""
+    raised = dict(scores)
+    for name, chain in chains.items():
+        root = chain.links[-1]
+        if name == root and len(chain.links) > 1 and is_established(weighed[root]):
+            raised[root] = max(scores[link] for link in chain.links)
+    for name, chain in chains.items():
+        root = chain.links[-1]
+        if name != root and is_established(weighed[name]):
+            raised[name] = min(raised[name], raised[root] - _BENEATH)
+    return raised
+
+
+def _softmax(scores: Mapping[str, float]) -> dict[str, float]:
+    most = max(scores.values())
+    parts = {name: math.exp(score - most) for name, score in sorted(scores.items())}
+    total = math.fsum(parts.values())
+    return {name: part / total for name, part in parts.items()}
+
+
+def _capped(shares: Mapping[str, float], weighed: Mapping[str, Weighed]) -> dict[str, float]:
+    """Holds back what is not carried; the surplus goes to `not_established`."""
+    kept = dict(shares)
+    for name, item in weighed.items():
+        most = 1.0
+        if item.is_refuted:
+            most = _REFUTED_SHARE
+        elif len(item.families) < item.cause.families:
+            most = _ONE_FAMILY if item.families else 0.3
+        if kept[name] > most:
+            kept[NOT_ESTABLISHED] += kept[name] - most
+            kept[name] = most
+    return kept

@@ -1,0 +1,133 @@
+"""What went wrong and since when: the lasting deviations that people can see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from bot.cause import Catalogue, Movement, Signal, SymptomKind
+from bot.diagnosis.collected import Collected, Reading
+from bot.diagnosis.observation import Observation, entity_of, find_shift, observe, points
+from bot.diagnosis.wording import describe
+from bot.domain.hypothesis import Symptom
+from bot.domain.instant import Window
+
+_LASTING_RATES = 3
+"""Rate windows that a deviation must last; a shorter one is a blip. Basis: one window is smeared by the rate itself."""
+
+_WITHOUT_SYMPTOM = 0.25
+"""Share of the window that stands for the incident when nothing deviates."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """One symptom with the observation that shows it."""
+
+    kind: SymptomKind
+    symptom: Symptom
+    observation: Observation | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Incident:
+    """When it was: `window` runs from the onset to its end or to the moment that was asked about.
+
+    earliest: the onset is not before this.
+    is_seen: False when nothing that people notice deviates lastingly.
+    is_over: True when the level had come back by the moment that was asked about.
+    """
+
+    window: Window
+    earliest: datetime
+    is_seen: bool
+    is_over: bool
+    sightings: tuple[Sighting, ...]
+
+    @property
+    def kinds(self) -> frozenset[SymptomKind]:
+        """The kinds of the symptoms seen."""
+        return frozenset(sighting.kind for sighting in self.sightings)
+
+
+def find_incident(collected: Collected, catalogue: Catalogue) -> Incident:
+    """Looks for lasting, unusual deviations of everything that counts as a symptom."""
+    at = collected.request.at
+    found: list[tuple[float, Observation, Signal, datetime, datetime | None]] = []
+    for name, reading in collected.now.items():
+        signal = catalogue.signals.get(name)
+        if signal is None or signal.symptom is None:
+            continue
+        for series in reading.series:
+            values = points(series)
+            shift = find_shift(values)
+            if shift is None:
+                continue
+            span = Window(shift.onset, shift.end or at)
+            if span.seconds < _LASTING_RATES * collected.rate_seconds:
+                continue
+            observation = observe(
+                signal, series, query=reading.query, source="metrics", window=reading.window,
+                incident=span, settle_seconds=collected.rate_seconds, partial=reading.partial,
+            )  # fmt: skip
+            if observation.moved() is not signal.direction or _is_usual(observation, collected, name):
+                continue
+            found.append((abs(observation.deviation), observation, signal, shift.earliest, shift.end))
+    found.sort(key=lambda item: (_rank(item[2]), -item[0], item[2].name, item[1].entity))
+    if not found:
+        start = at - timedelta(seconds=collected.window.seconds * _WITHOUT_SYMPTOM)
+        return Incident(
+            window=Window(start, at), earliest=start, is_seen=False, is_over=False, sightings=()
+        )
+    # The onset is that of the symptom that moved most among those of the first rank.
+    _, lead, _, earliest, end = found[0]
+    start = lead.onset.end if lead.onset else earliest
+    sightings: dict[SymptomKind, Sighting] = {}
+    for _, observation, signal, _, _ in found:
+        kind = signal.symptom
+        if kind is not None and kind not in sightings:
+            sightings[kind] = Sighting(
+                kind=kind,
+                observation=observation,
+                symptom=Symptom(
+                    id=kind.value,
+                    summary=describe(observation),
+                    since=observation.onset.end if observation.onset else None,
+                    metric=observation.query,
+                ),
+            )
+    return Incident(
+        window=Window(start, end or at),
+        earliest=lead.onset.start if lead.onset else earliest,
+        is_seen=True,
+        is_over=end is not None,
+        sightings=tuple(sightings.values()),
+    )
+
+
+def _rank(signal: Signal) -> int:
+    """Users first: an idle GPU alone hurts nobody, but it is often the only thing an alert tells."""
+    return 1 if signal.symptom in (SymptomKind.GPU_IDLE, SymptomKind.THROUGHPUT) else 0
+
+
+def _is_usual(observation: Observation, collected: Collected, name: str) -> bool:
+    usual = usual_range(collected.history.get(name, ()), observation)
+    if usual is None or observation.during is None:
+        return False
+    low, high = usual
+    value = observation.during.middle
+    if observation.signal.direction is Movement.DOWN:
+        return value >= low * 0.9
+    return value <= high * 1.1
+
+
+def usual_range(
+    readings: tuple[Reading, ...], observation: Observation
+) -> tuple[float, float] | None:
+    """Least and most of the medians of the same entity on other days."""
+    levels: list[float] = []
+    for reading in readings:
+        for series in reading.series:
+            values = sorted(value for _, value in points(series))
+            if values and entity_of(series) == observation.entity:
+                levels.append(values[len(values) // 2])
+    return (min(levels), max(levels)) if levels else None

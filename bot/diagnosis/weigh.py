@@ -1,0 +1,104 @@
+"""Weighs one cause: log-odds with an entry for every move, its refuters, and what nobody could look at."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from bot.cause import Catalogue, Cause, EvidenceRule, Refuter
+from bot.diagnosis.facts import Facts
+from bot.diagnosis.judge import Bench, Judgement, Verdict
+from bot.domain.instant import Window
+
+REFUTED = -4.0
+"""Highest log-odds of a cause with a live refuter: two in a hundred. Basis: judgement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One rule that moved the balance by `weight` log-odds."""
+
+    rule: EvidenceRule
+    judgement: Judgement
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """One cause on one node (None: the service as a whole).
+
+    log_odds: prior and all moves; capped while a refuter is live.
+    support: the sum of what speaks for it.
+    unseen: rules and refuters that nobody could look at.
+    """
+
+    cause: Cause
+    node: str | None
+    log_odds: float
+    support: float
+    moves: tuple[Move, ...] = ()
+    refuted_by: tuple[tuple[Refuter, Judgement], ...] = ()
+    unseen: tuple[EvidenceRule, ...] = ()
+    families: frozenset[str] = field(default_factory=frozenset)
+    onset: Window | None = None
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether a refuter is live."""
+        return bool(self.refuted_by)
+
+
+def weigh(cause: Cause, facts: Facts, catalogue: Catalogue) -> Weighed:
+    """The cause on the node where most speaks for it; without a clear first the node stays open."""
+    if not cause.local or not facts.nodes:
+        return _on(cause, None, facts, catalogue)
+    sides = sorted(
+        (_on(cause, node, facts, catalogue) for node in facts.nodes),
+        key=lambda side: (-side.log_odds, -side.support, side.node or ""),
+    )
+    best = sides[0]
+    if len(sides) > 1 and sides[1].support >= best.support - 0.5 and best.support > 0:
+        return Weighed(
+            cause=cause, node=None, log_odds=best.log_odds, support=best.support, moves=best.moves,
+            refuted_by=best.refuted_by, unseen=best.unseen, families=best.families, onset=best.onset,
+        )  # fmt: skip
+    return best
+
+
+def _on(cause: Cause, node: str | None, facts: Facts, catalogue: Catalogue) -> Weighed:
+    bench = Bench(facts, catalogue, node)
+    moves: list[Move] = []
+    unseen: list[EvidenceRule] = []
+    for rule in cause.evidence:
+        judgement = bench.judge(rule.test)
+        match judgement.verdict:
+            case Verdict.TRUE:
+                moves.append(Move(rule=rule, judgement=judgement, weight=rule.weight))
+            case Verdict.FALSE if rule.absent:
+                moves.append(Move(rule=rule, judgement=judgement, weight=rule.absent))
+            case Verdict.FALSE:
+                pass
+            case Verdict.UNKNOWN:
+                if rule.weight > 0:
+                    unseen.append(rule)
+    refuted_by = tuple(
+        (refuter, judgement)
+        for refuter in cause.refuters
+        if (judgement := bench.judge(refuter.test)).verdict is Verdict.TRUE
+    )
+    log_odds = math.log(cause.prior / (1 - cause.prior)) + sum(move.weight for move in moves)
+    if refuted_by:
+        log_odds = min(log_odds, REFUTED)
+    supporting = [move for move in moves if move.weight > 0]
+    onsets = [move.judgement.onset for move in supporting if move.judgement.onset is not None]
+    return Weighed(
+        cause=cause,
+        node=node,
+        log_odds=log_odds,
+        support=sum(move.weight for move in supporting),
+        moves=tuple(moves),
+        refuted_by=refuted_by,
+        unseen=tuple(unseen),
+        families=frozenset(move.rule.family for move in supporting),
+        onset=min(onsets, key=lambda window: (window.end, window.start)) if onsets else None,
+    )

@@ -1,0 +1,123 @@
+"""Sentences about observations and findings, in both languages."""
+
+from __future__ import annotations
+
+import math
+
+from bot.cause import KnownFinding, Movement
+from bot.diagnosis.observation import Observation
+from bot.domain.evidence import Evidence, EvidenceSource, digest_of
+from bot.domain.finding import Finding, ProbeResult
+from bot.domain.instant import Window
+from bot.domain.text import Localized
+from bot.locales import say
+
+_SOURCES = {
+    "metrics": EvidenceSource.METRICS,
+    "logs": EvidenceSource.LOGS,
+    "traces": EvidenceSource.TRACES,
+}
+
+
+def quantity(value: float, unit: str) -> str:
+    """A number with its unit as people write it.
+
+    >>> quantity(0.0123, "s"), quantity(0.25, "ratio"), quantity(3e9, "bytes")
+    ('12.3 ms', '25 %', '3 GB')
+    """
+    if unit == "ratio":
+        return f"{_round(value * 100)} %"
+    if unit == "percent":
+        return f"{_round(value)} %"
+    if unit == "s" and abs(value) < 1:
+        return f"{_round(value * 1000)} ms"
+    if unit in ("bytes", "bytes/s"):
+        for size, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+            if abs(value) >= size:
+                return f"{_round(value / size)} {name}{unit[5:]}"
+        return f"{_round(value)} B{unit[5:]}"
+    return f"{_round(value)} {unit}" if unit != "celsius" else f"{_round(value)} °C"
+
+
+def describe(observation: Observation) -> Localized:
+    """One sentence: which signal of whom, from where to where, since when."""
+    unit = observation.signal.unit
+    entity = f" ({observation.entity.label})" if observation.entity.label else ""
+    if observation.ended:
+        return say("diagnosis.observation.ended", signal=observation.signal.title, entity=entity)
+    if observation.before is None or observation.during is None:
+        return say("diagnosis.observation.unknown", signal=observation.signal.title, entity=entity)
+    now, then = quantity(observation.during.middle, unit), quantity(observation.before.middle, unit)
+    if observation.moved(ratio=1.1) is Movement.FLAT:
+        return say(
+            "diagnosis.observation.flat", signal=observation.signal.title, entity=entity, now=now
+        )
+    since = f"{observation.onset.end:%H:%M:%S}Z" if observation.onset else ""
+    key = "diagnosis.observation.moved_since" if since else "diagnosis.observation.moved"
+    return say(
+        key, signal=observation.signal.title, entity=entity, before=then, now=now, since=since
+    )
+
+
+def evidence_of(observation: Observation, *, abnormal: bool) -> Evidence:
+    """The citation of an observation."""
+    during, before = observation.during, observation.before
+    return Evidence(
+        source=_SOURCES[observation.source],
+        plugin=observation.signal.name,
+        summary=describe(observation),
+        query=observation.query,
+        window=observation.window,
+        samples=observation.samples,
+        digest=digest_of(
+            [
+                observation.entity.node,
+                observation.entity.part,
+                _stable(before.middle if before else None),
+                _stable(during.middle if during else None),
+                observation.samples,
+            ]
+        ),
+        node=observation.entity.node or None,
+        component=observation.entity.part or None,
+        is_abnormal=abnormal,
+    )
+
+
+def evidence_of_finding(
+    result: ProbeResult, finding: Finding | None, known: KnownFinding | None, service: str
+) -> Evidence:
+    """The citation of a probe's finding, or of a probe that looked and did not report it."""
+    when = Window(result.started_at, result.started_at)
+    if finding is None:
+        summary = say("diagnosis.finding.absent", probe=result.probe, node=result.node)
+    else:
+        title = known.title if known else Localized.verbatim(finding.id)
+        summary = say(
+            "diagnosis.finding.found", title=title, node=result.node, said=finding.summary
+        )
+    return Evidence(
+        source=EvidenceSource.PROBE,
+        plugin=result.probe,
+        summary=summary,
+        query=f"{result.probe} on {result.node}",
+        window=when,
+        samples=1,
+        digest=digest_of([item.to_json() for item in result.findings]),
+        node=result.node,
+        component=service,
+        finding=finding.id if finding else None,
+        is_abnormal=finding is not None and not (known is not None and known.clean),
+    )
+
+
+def _stable(value: float | None) -> str | None:
+    return None if value is None else f"{value:.6g}"
+
+
+def _round(value: float) -> str:
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else str(value)
+    digits = max(0, 2 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,139 @@
+"""One pass of the engine over an incident: ask every source, rank the causes, say so in the thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from bot.checkpoint import reached
+from bot.diagnosis.collect import collect
+from bot.diagnosis.collected import Collected
+from bot.diagnosis.engine import assess
+from bot.diagnosis.request import DiagnosisRequest
+from bot.domain.hypothesis import Diagnosis
+from bot.domain.incident import Incident
+from bot.incidents.responding import Via
+from bot.jobs import outbox, requests
+from bot.jobs.services import Services
+from bot.jobs.worker import Done, Handler, Later
+from bot.message import Message
+from bot.store.queue import Claim, Job
+
+LONGEST_WINDOW_SECONDS = 6 * 3600.0
+
+
+class Collecting:
+    """Handler of the collect job."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def collect(self, claim: Claim) -> Done | Later:
+        """Collects, judges, records, and queues what is to be said and drawn, in one transaction."""
+        payload = claim.job.payload
+        incident = (await self._services.journal.load(payload["incident"])).incident
+        via = Via(
+            by=payload["by"], at=self._services.clock(), key=claim.job.id, source="engine"
+        )
+        if incident.service is None:
+            post = outbox.thread_post(incident, Message(view="ask_service"))
+            await self._services.outbox.send(post, once=f"{claim.job.id}:ask")
+            return Done()
+        request = self._request(incident, payload)
+        collected = await collect(request, self._services.ports)
+        diagnosis = await asyncio.to_thread(
+            assess,
+            collected,
+            self._services.catalogue,
+            self._services.ports.service(incident.service),
+        )
+        reached("evidence.collected")
+        for result in collected.probes:
+            await self._services.responding.record_probe(
+                incident.id, result, via, purpose="collection"
+            )
+        await self._services.responding.record_evidence(
+            incident.id,
+            via,
+            evidence=diagnosis.evidence,
+            gaps=diagnosis.gaps,
+            sources=diagnosis.sources,
+            layers=diagnosis.layers,
+            blind_spots=diagnosis.blind_spots,
+            changes=collected.changes,
+            hypotheses=diagnosis.hypotheses,
+            jobs=lambda after: self._follow(after, diagnosis, collected, payload["reason"]),
+        )
+        reached("evidence.recorded")
+        return Done()
+
+    def _request(self, incident: Incident, payload: Mapping[str, object]) -> DiagnosisRequest:
+        now = self._services.clock()
+        begins = [item.since for item in incident.symptoms if item.since is not None]
+        # The window reaches to before the first symptom, or to before the incident where nobody knows since when.
+        first = min(begins, default=incident.opened_at)
+        asked = payload.get("window_s")
+        seconds = max(
+            float(asked) if isinstance(asked, int | float) else 3600.0,
+            (now - first + timedelta(minutes=15)).total_seconds(),
+        )
+        return DiagnosisRequest(
+            service=incident.service or "",
+            at=now,
+            window_seconds=min(seconds, LONGEST_WINDOW_SECONDS),
+            symptoms=incident.symptoms,
+            labels=incident.labels,
+            subject=str(payload["by"]),
+        )
+
+    def _follow(
+        self, incident: Incident, diagnosis: Diagnosis, collected: Collected, reason: str
+    ) -> Sequence[Job]:
+        jobs = [
+            outbox.thread_post(incident, Message(view="evidence", context=_found(diagnosis))),
+            outbox.thread_post(incident, Message(view="hypotheses", context={"reason": reason})),
+            requests.chart(incident.id, kind="deciding", by="rca-bot"),
+        ]
+        return jobs if not _is_same(incident, reason) else jobs[1:2]
+
+
+def _is_same(incident: Incident, reason: str) -> bool:
+    """A pass after a test only shows the new order, not the sources again."""
+    return reason == "experiment" and bool(incident.charts)
+
+
+def _found(diagnosis: Diagnosis) -> dict[str, object]:
+    counts: dict[str, int] = {}
+    for item in diagnosis.evidence:
+        name = "probes" if item.source.value == "probe" else item.source.value
+        counts[name] = counts.get(name, 0) + 1
+    why = {gap.source.value if gap.source.value != "probe" else "probes": gap.detail for gap in diagnosis.gaps}
+    return {
+        "sources": [
+            {
+                "name": name,
+                "state": state.value,
+                "count": counts.get(name, 0),
+                "why": "" if state.value == "ok" else why.get(name, ""),
+            }
+            for name, state in diagnosis.sources.items()
+        ],
+        "found": len(diagnosis.evidence),
+        "gaps": len(diagnosis.gaps),
+        "top": [
+            {
+                "id": item.id,
+                "summary": item.summary.to_json(),
+                "source": item.source.value,
+                "node": item.node,
+            }
+            for item in diagnosis.evidence
+            if item.is_abnormal
+        ][:5],
+    }
+
+
+def handlers(services: Services) -> Mapping[str, Handler]:
+    """By job kind."""
+    return {requests.COLLECT: Collecting(services).collect}

@@ -1,0 +1,17 @@
+"""Every kind of incident work, and who does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bot.jobs import charting, collecting, probing, reporting, verifying
+from bot.jobs.services import Services
+from bot.jobs.worker import Handler
+
+
+def incident_handlers(services: Services) -> Mapping[str, Handler]:
+    """By job kind."""
+    handlers: dict[str, Handler] = {}
+    for module in (collecting, probing, charting, verifying, reporting):
+        handlers.update(module.handlers(services))
+    return handlers

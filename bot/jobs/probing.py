@@ -1,0 +1,247 @@
+"""Probes on nodes: asked for by a person, as the test of a hypothesis, or to save what a restart destroys."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from bot.diagnosis.experiments import judge_experiment
+from bot.domain.finding import ProbeResult, ProbeStatus
+from bot.domain.hypothesis import Hypothesis, NextExperiment
+from bot.domain.incident import ExperimentVerdict, Incident
+from bot.domain.text import Localized
+from bot.errors import CommandError, Reason
+from bot.incidents.responding import Via
+from bot.jobs import outbox, requests
+from bot.jobs.services import Services
+from bot.jobs.worker import Done, Handler, Later
+from bot.locales import say
+from bot.message import Message
+from bot.store.queue import Claim
+
+PROBE_SECONDS = 8.0
+CAPTURE_SECONDS = 10.0
+
+# What a restart destroys: stacks, allocator, process memory, sockets, and the log since the process started.
+CAPTURED = (
+    "process_stacks",
+    "gpu_allocator",
+    "process_memory",
+    "service_sockets",
+    "log_health",
+    "process_threads",
+)
+
+
+class Probing:
+    """Handlers of the probe, experiment and mitigation jobs."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def probe(self, claim: Claim) -> Done | Later:
+        """Runs probes on nodes and shows the answers side by side."""
+        payload = claim.job.payload
+        results = await self._run_all(
+            payload["probes"], payload["nodes"], payload["args"], payload, PROBE_SECONDS
+        )
+        message = Message(view="probe", context={"results": [item.to_json() for item in results]})
+        incident_id = payload.get("incident")
+        if incident_id is None:
+            job = outbox.private_post(
+                payload["channel"],
+                payload["by"],
+                message,
+                thread_ts=payload.get("thread_ts"),
+                response_url=None,
+            )
+            await self._services.outbox.send(job, once=f"{claim.job.id}:post")
+            return Done()
+        via = self._via(claim, payload["by"])
+        for result in results:
+            await self._services.responding.record_probe(
+                incident_id, result, via, purpose="asked"
+            )
+        incident = (await self._services.journal.load(incident_id)).incident
+        post = outbox.thread_post(incident, message)
+        await self._services.outbox.send(post, once=f"{claim.job.id}:post")
+        return Done()
+
+    async def experiment(self, claim: Claim) -> Done | Later:
+        """Records the prediction, runs the test, records the result beside it."""
+        payload = claim.job.payload
+        incident_id, cause = payload["incident"], payload["cause"]
+        incident = (await self._services.journal.load(incident_id)).incident
+        hypothesis = incident.hypothesis(cause)
+        planned = hypothesis.next_experiment if hypothesis else None
+        if hypothesis is None or planned is None:
+            raise CommandError(say("jobs.no_experiment"), reason=Reason.NOT_FOUND)
+        experiment_id = f"X-{claim.job.id[:6]}"
+        via = self._via(claim, payload["by"])
+        await self._services.responding.plan_experiment(
+            incident_id, experiment_id, cause, planned, via
+        )
+        verdict, text, results = await self._test(incident, hypothesis, planned, payload)
+        for result in results:
+            await self._services.responding.record_probe(
+                incident_id, result, via, purpose="experiment"
+            )
+        recorded = await self._services.responding.finish_experiment(
+            incident_id, experiment_id, verdict, text, self._via(claim, payload["by"])
+        )
+        message = Message(view="experiment", context={"id": experiment_id, "cause": cause})
+        post = outbox.thread_post(recorded.incident, message)
+        await self._services.outbox.send(post, once=f"{claim.job.id}:post")
+        search = requests.collect(incident_id, reason="experiment", by=payload["by"])
+        await self._services.outbox.send(search, once=f"{claim.job.id}:collect")
+        return Done()
+
+    async def _test(
+        self,
+        incident: Incident,
+        hypothesis: Hypothesis,
+        planned: NextExperiment,
+        payload: Mapping[str, Any],
+    ) -> tuple[ExperimentVerdict, Localized, list[ProbeResult]]:
+        if planned.probe is None:
+            return (*await self._query(incident, hypothesis, planned), [])
+        nodes = [planned.node] if planned.node else list(incident.scope.nodes)
+        results = await self._run_all(
+            [planned.probe], nodes, planned.args, payload, PROBE_SECONDS
+        )
+        outcomes = [
+            judge_experiment(hypothesis.cause, planned, result, self._services.catalogue)
+            for result in results
+        ]
+        verdicts = {outcome.verdict for outcome in outcomes}
+        # One node that shows it is enough; a node that contradicts counts only where none shows it.
+        verdict = next(
+            (
+                wanted
+                for wanted in (ExperimentVerdict.AS_PREDICTED, ExperimentVerdict.CONTRARY)
+                if wanted in verdicts
+            ),
+            ExperimentVerdict.UNCLEAR,
+        )
+        said = [finding.summary for outcome in outcomes for finding in outcome.findings]
+        if not said:
+            said = [item.error or f"{item.probe}: {item.status.value}" for item in results]
+        return verdict, Localized.verbatim("; ".join(said) or "–"), results
+
+    async def _query(
+        self, incident: Incident, hypothesis: Hypothesis, planned: NextExperiment
+    ) -> tuple[ExperimentVerdict, Localized]:
+        """A read-only query decides nothing by itself: the ranking weighs it, a person reads it."""
+        metrics = self._services.ports.metrics
+        if metrics is None or planned.query is None:
+            return ExperimentVerdict.UNCLEAR, say("jobs.no_metrics_source")
+        answer = await metrics.instant(
+            planned.query, self._services.clock(), timeout_seconds=PROBE_SECONDS
+        )
+        values = [
+            f"{sample.value:g} {series.unit}".strip()
+            for series in answer.items[:5]
+            for sample in series.samples[-1:]
+            if sample.value is not None
+        ]
+        text = ", ".join(values)
+        return ExperimentVerdict.UNCLEAR, (
+            say("jobs.query_answered", values=text) if text else say("jobs.query_empty")
+        )
+
+    async def mitigate(self, claim: Claim) -> Done | Later:
+        """Captures first, then records who did what and when, then watches the symptom."""
+        payload = claim.job.payload
+        incident_id = payload["incident"]
+        incident = (await self._services.journal.load(incident_id)).incident
+        system = self._via(claim, payload["by"])
+        captured: list[str] = []
+        if payload["capture"] and incident.service:
+            nodes = list(incident.scope.nodes) or [
+                node.name for node in self._services.inventory.nodes_of(incident.service)
+            ]
+            results = await self._run_all(
+                CAPTURED, nodes, {"service": incident.service}, payload, CAPTURE_SECONDS
+            )
+            for result in results:
+                await self._services.responding.record_probe(
+                    incident_id, result, system, purpose="capture"
+                )
+            captured = sorted({item.probe for item in results if item.status is ProbeStatus.OK})
+        via = Via(
+            by=payload["by"],
+            at=datetime.fromisoformat(payload["at"]),
+            key=claim.job.id,
+            permalink=payload.get("permalink"),
+            message_ts=payload.get("message_ts"),
+        )
+        message = Message(
+            view="mitigated", context={"captured": captured, "asked": payload["capture"]}
+        )
+        recorded = await self._services.responding.mitigate(
+            incident_id, payload["text"], via, captured=captured
+        )
+        await self._services.outbox.send(
+            outbox.thread_post(recorded.incident, message), once=f"{claim.job.id}:post"
+        )
+        await self._services.outbox.send(
+            requests.watch(incident_id, after=self._services.clock()),
+            once=f"{claim.job.id}:watch",
+        )
+        return Done()
+
+    async def _run_all(
+        self,
+        probes: Sequence[str],
+        nodes: Sequence[str],
+        args: Mapping[str, Any],
+        payload: Mapping[str, Any],
+        seconds: float,
+    ) -> list[ProbeResult]:
+        runner = self._services.ports.probes
+        now = self._services.clock()
+        if runner is None:
+            return [
+                ProbeResult(
+                    probe=probe,
+                    node=node,
+                    status=ProbeStatus.UNSUPPORTED,
+                    started_at=now,
+                    duration_seconds=0.0,
+                    error="no agent key: set RCA_AGENT_KEY",
+                )
+                for node in nodes
+                for probe in probes
+            ]
+        return list(
+            await asyncio.gather(
+                *(
+                    runner.run(
+                        node,
+                        probe,
+                        args,
+                        subject=payload["by"],
+                        timeout_seconds=seconds,
+                        approved_by=payload.get("approved_by"),
+                    )
+                    for node in nodes
+                    for probe in probes
+                )
+            )
+        )
+
+    def _via(self, claim: Claim, by: str) -> Via:
+        return Via(by=by, at=self._services.clock(), key=claim.job.id, source="engine")
+
+
+def handlers(services: Services) -> Mapping[str, Handler]:
+    """By job kind."""
+    probing = Probing(services)
+    return {
+        requests.PROBE: probing.probe,
+        requests.EXPERIMENT: probing.experiment,
+        requests.MITIGATE: probing.mitigate,
+    }
+

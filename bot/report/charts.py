@@ -1,0 +1,486 @@
+"""Draws charts; the only importer of matplotlib. Drawing takes a tenth of a second and more: never on the event loop."""
+
+from __future__ import annotations
+
+import io
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from zoneinfo import ZoneInfo
+
+import matplotlib as mpl
+from matplotlib import dates, font_manager
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from bot.domain.evidence import ChartMark, ChartPanel, ChartSpec, Series
+from bot.domain.text import Locale, Localized
+from bot.locales import translate
+from bot.report import palette
+from bot.report.chart_text import (
+    Scale,
+    alternative,
+    data_csv,
+    names_of,
+    scale_of,
+    significant,
+    step_text,
+    values_of,
+)
+from bot.report.clock import Clock
+from bot.report.fonts import INSTALL_HINT, FontFiles, find_chinese_font
+from bot.report.plain import visible
+
+_log = logging.getLogger(__name__)
+
+DPI = 100
+WIDTH = 1000
+"""Pixels; about what Slack shows of an image that a reader opened."""
+
+_LEFT, _RIGHT = 74, 176
+_HEAD, _LANE_ROW, _PANEL, _PANEL_GAP, _AXIS, _FOOT_ROW = 58, 19, 168, 38, 30, 17
+_MOST_SERIES = 6
+_DAY = 86400.0
+# Behind a label, so that the line of another mark does not run through it.
+_OPAQUE = {"facecolor": palette.SURFACE, "edgecolor": "none", "pad": 1.2}
+_MARK_COLOURS = {
+    "alert": palette.ALERT,
+    "change": palette.CHANGE,
+    "fix": palette.FIX,
+    "mitigation": palette.FIX,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A drawn chart. `csv` holds the numbers behind it, `alt` says the same in words."""
+
+    png: bytes
+    svg: bytes
+    csv: bytes
+    alt: Localized
+
+
+def draw(spec: ChartSpec, locale: Locale, *, zone: str = "UTC") -> Chart:
+    """Draws a chart in one language, times in `zone` (IANA name); it blocks, so call it in a worker.
+
+    The same spec gives the same bytes. Without a font that covers Chinese a Chinese chart is drawn in English, and a
+    warning is logged; no character is ever drawn as a box.
+    """
+    painter = _painter()
+    with painter.lock:
+        png, svg = painter.paint(spec, locale, ZoneInfo(zone))
+    return Chart(png=png, svg=svg, csv=data_csv(spec), alt=alternative(spec, ZoneInfo(zone)))
+
+
+@cache
+def _painter() -> Painter:
+    return Painter.with_fonts(find_chinese_font())
+
+
+@dataclass(slots=True)
+class Painter:
+    """One figure that is cleared and used again (a new one costs twice the time), and the fonts that it draws with.
+
+    families: tried in order for each character. covered: code points that one of them has.
+    """
+
+    families: tuple[str, ...]
+    covered: frozenset[int]
+    has_chinese: bool
+    figure: Figure = field(default_factory=lambda: Figure(dpi=DPI, facecolor=palette.SURFACE))
+    lock: Lock = field(default_factory=Lock)
+
+    @classmethod
+    def with_fonts(cls, chinese: FontFiles | None) -> Painter:
+        """A painter that draws with `chinese` before matplotlib's own DejaVu Sans."""
+        mpl.rcParams.update(
+            {
+                "text.parse_math": False,  # a label with two dollar signs is no formula
+                "svg.fonttype": "none",  # text stays text: it can be read, searched and masked
+                "svg.hashsalt": "rca-bot",
+                "axes.unicode_minus": True,
+                "path.simplify_threshold": 0.5,
+            }
+        )
+        families, covered = ["DejaVu Sans"], set(_charmap(font_manager.findfont("DejaVu Sans")))
+        if chinese is None:
+            _log.warning("no font covers Chinese, charts are drawn in English: %s", INSTALL_HINT)
+        else:
+            families.insert(0, _register(chinese))
+            covered |= set(_charmap(font_manager.findfont(families[0])))
+        return cls(tuple(families), frozenset(covered), chinese is not None)
+
+    def paint(self, spec: ChartSpec, locale: Locale, zone: ZoneInfo) -> tuple[bytes, bytes]:
+        """PNG and SVG of the chart."""
+        speaks = locale if locale is not Locale.ZH_CN or self.has_chinese else Locale.EN
+        mpl.rcParams["font.family"] = list(self.families)
+        canvas = FigureCanvasAgg(self.figure)
+        self.figure.clear()
+        _Drawing(self, spec, speaks, zone).draw()
+        png, svg = io.BytesIO(), io.BytesIO()
+        canvas.print_png(png, pil_kwargs={"compress_level": 1}, metadata={"Software": None})
+        self.figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+        return png.getvalue(), svg.getvalue()
+
+    def drawable(self, text: str) -> str:
+        """`text` on one line, without the characters that no font has; a question mark if none is left."""
+        line = " ".join(visible(text).split())
+        kept = "".join(letter for letter in line if ord(letter) in self.covered or letter == " ")
+        return " ".join(kept.split()) or ("?" if line else "")
+
+
+def _charmap(path: str) -> dict[int, int]:
+    return dict(font_manager.get_font(path).get_charmap())
+
+
+def _register(files: FontFiles) -> str:
+    """Makes the files known to matplotlib whatever its cache says, and returns the family's name for simplified Chinese."""
+    names: list[str] = []
+    for path in (files.regular, files.bold):
+        if path is not None:
+            before = len(font_manager.fontManager.ttflist)
+            font_manager.fontManager.addfont(str(path))
+            names += [entry.name for entry in font_manager.fontManager.ttflist[before:]]
+    sans = [name for name in names if "Mono" not in name] or [Path(files.regular).stem]
+    return next((name for name in sans if name.endswith((" SC", " CN"))), sans[0])
+
+
+class _Drawing:
+    """One chart being drawn. All positions are pixels from the top left until they reach matplotlib."""
+
+    def __init__(self, painter: Painter, spec: ChartSpec, locale: Locale, zone: ZoneInfo) -> None:
+        self.painter = painter
+        self.figure = painter.figure
+        self.spec = spec
+        self.locale = locale
+        self.zone = zone
+        self.start, self.end = spec.window.start, spec.window.end
+        if self.end <= self.start:
+            self.end = self.start + timedelta(seconds=1)
+        self.lane = self._lane()
+        rows = max((row for _, row, _, _ in self.lane), default=-1) + 1
+        self.top = _HEAD + rows * _LANE_ROW + (26 if len(spec.panels) else 0)
+        self.footers = self._footers()
+        panels = max(1, len(spec.panels))
+        self.bottom = self.top + panels * _PANEL + (panels - 1) * _PANEL_GAP
+        self.height = self.bottom + _AXIS + len(self.footers) * _FOOT_ROW + 14
+
+    def t(self, key: str, **fields: object) -> str:
+        return translate(self.locale, f"report.drawn.{key}", **fields)
+
+    def say(self, text: Localized) -> str:
+        return self.painter.drawable(text.in_locale(self.locale))
+
+    def draw(self) -> None:
+        self.figure.set_size_inches(WIDTH / DPI, self.height / DPI)
+        clock = Clock(self.zone)
+        self._write(_LEFT - 56, 26, self._fit(self.say(self.spec.title), 15, WIDTH - 40), 15, weight="bold")
+        zone = f"{clock.span(self.spec.window)} ({self.zone.key})"
+        self._write(_LEFT - 56, 47, self.painter.drawable(zone), 10, colour=palette.MUTED)
+        axes = [self._panel(panel, index) for index, panel in enumerate(self.spec.panels)]
+        if axes:
+            self._time_axis(axes[-1])
+        self._marks(axes)
+        for row, text in enumerate(self.footers):
+            y = self.bottom + _AXIS + 18 + row * _FOOT_ROW
+            self._write(_LEFT - 56, y, self._fit(text, 9, WIDTH - 36), 9, colour=palette.MUTED)
+
+    def _panel(self, panel: ChartPanel, index: int) -> Axes:
+        top = self.top + index * (_PANEL + _PANEL_GAP)
+        axes = self.figure.add_axes(
+            (
+                _LEFT / WIDTH,
+                1 - (top + _PANEL) / self.height,
+                (WIDTH - _LEFT - _RIGHT) / WIDTH,
+                _PANEL / self.height,
+            )
+        )
+        values = values_of(panel)
+        scale = scale_of(panel.unit, values)
+        self._frame(axes, index == len(self.spec.panels) - 1)
+        number = f"{index + 1}. " if len(self.spec.panels) > 1 else ""
+        unit = f" ({self.painter.drawable(scale.label)})" if scale.label else ""
+        room = WIDTH - _LEFT - 40 - self._width(number + unit, 11)
+        title = f"{number}{self._fit(self.say(panel.title), 11, room)}{unit}"
+        self._write(_LEFT, top - 8, title, 11, weight="bold")
+        if self.spec.onset:
+            start, end = _days(self.spec.onset.start), _days(self.spec.onset.end)
+            axes.axvspan(start, end, color=palette.ONSET, lw=0, zorder=0.5)
+        labels = self._limits(axes, panel, scale)
+        labels += self._lines(axes, panel, scale)
+        _set_range(axes, [value * scale.factor for value in values])
+        self._side_labels(axes, labels)
+        if not any(_known(series) for series in panel.series):
+            axes.set_yticks([])
+            middle = (_LEFT + WIDTH - _RIGHT) / 2
+            y = top + _PANEL / 2
+            text = self.t("no_data")
+            self._write(middle, y, text, 11, colour=palette.MUTED, align="center", centre=True)
+        return axes
+
+    def _frame(self, axes: Axes, is_last: bool) -> None:
+        axes.set_facecolor(palette.SURFACE)
+        axes.set_xlim(_days(self.start), _days(self.end))
+        axes.grid(visible=True, axis="y", color=palette.GRID, lw=0.8)
+        axes.set_axisbelow(True)
+        for side, spine in axes.spines.items():
+            spine.set_visible(side == "bottom")
+            spine.set_color(palette.LINE)
+        axes.tick_params(colors=palette.MUTED, labelsize=9, length=0, labelbottom=is_last, pad=5)
+        axes.yaxis.set_major_locator(MaxNLocator(4))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _position: significant(round(value, 9))))
+
+    def _limits(self, axes: Axes, panel: ChartPanel, scale: Scale) -> list[tuple[float, str, str]]:
+        labels = []
+        low, high = panel.baseline_low, panel.baseline_high
+        if low is not None and high is not None:
+            axes.axhspan(low * scale.factor, high * scale.factor, color=palette.BAND, lw=0, zorder=0.6)
+            labels.append(((low + high) / 2 * scale.factor, self.t("baseline"), palette.FIX))
+        if panel.threshold is not None:
+            y = panel.threshold * scale.factor
+            axes.axhline(y, color=palette.THRESHOLD, lw=1.2, ls=(0, (5, 3)), zorder=1.5)
+            labels.append((y, self.t("threshold", value=scale.text(panel.threshold)), palette.THRESHOLD))
+        return labels
+
+    def _lines(self, axes: Axes, panel: ChartPanel, scale: Scale) -> list[tuple[float, str, str]]:
+        named = list(zip(names_of(panel.series), panel.series, strict=True))
+        shown = sorted(named, key=lambda item: -max(_known(item[1]), default=-math.inf))[:_MOST_SERIES]
+        labels = []
+        for index, (name, series) in enumerate(item for item in named if item in shown):
+            colour = palette.SERIES[index % len(palette.SERIES)]
+            times, values = _broken(series, scale.factor)
+            axes.plot(times, values, color=colour, lw=1.7, zorder=3, solid_capstyle="round")
+            lonely = [i for i in range(len(values)) if _is_alone(values, i)]
+            if lonely:
+                axes.plot([times[i] for i in lonely], [values[i] for i in lonely], "o", color=colour, ms=3, zorder=3)
+            known = [value for value in values if not math.isnan(value)]
+            if known:
+                value = known[-1] / scale.factor
+                last = scale_of(panel.unit, [value]).text(value)
+                labels.append((known[-1], self._name(name, last, len(named) > 1), colour))
+        self._gaps(axes, panel.series)
+        if len(named) > len(shown):
+            text = self.t("more_series", count=len(named) - len(shown))
+            labels.append((-math.inf, text, palette.MUTED))
+        return labels
+
+    def _name(self, name: str, last: str, is_named: bool) -> str:
+        """What stands beside a line: its last value, and its name with the middle cut out where it is too long."""
+        if not is_named:
+            return last
+        text = self.painter.drawable(name)
+        room = _RIGHT - 24 - self._width(f"  {last}", 9.5)
+        while len(text) > 5 and self._width(text, 9.5) > room:
+            middle = len(text) // 2
+            text = text[: middle - 1].rstrip("…") + "…" + text[middle + 1 :].lstrip("…")
+        return f"{text}  {last}"
+
+    def _gaps(self, axes: Axes, series: Sequence[Series]) -> None:
+        """Hatches the spans in which the panel knows nothing at all."""
+        known = sorted({s.at for item in series for s in item.samples if s.value is not None and math.isfinite(s.value)})
+        step = max((item.step_seconds for item in series), default=0.0)
+        for before, after in zip(known, known[1:], strict=False):
+            if step and (after - before).total_seconds() > 2.5 * step:
+                axes.axvspan(_days(before), _days(after), facecolor=palette.PANEL, edgecolor=palette.LINE, hatch="////", lw=0, zorder=0.4)
+
+    def _side_labels(self, axes: Axes, labels: list[tuple[float, str, str]]) -> None:
+        """Writes each label beside the end of its line, moved apart where two would overlap."""
+        low, high = axes.get_ylim()
+        height = 15.0
+        wanted = sorted(
+            (min(max((high - y) / (high - low), 0.0), 1.0) * _PANEL, text, colour) for y, text, colour in labels
+        )
+        placed: list[float] = []
+        for y, _text, _colour in wanted:
+            placed.append(max(y, placed[-1] + height if placed else 0.0))
+        overflow = placed[-1] - _PANEL if placed else 0.0
+        if overflow > 0:
+            limit = float(_PANEL)
+            for index in range(len(placed) - 1, -1, -1):
+                placed[index] = min(placed[index], limit)
+                limit = placed[index] - height
+        for y, (_, text, colour) in zip(placed, wanted, strict=True):
+            axes.annotate(
+                self._fit(text, 9.5, _RIGHT - 18),
+                (1, 1 - y / _PANEL),
+                xycoords="axes fraction",
+                xytext=(7, 0),
+                textcoords="offset pixels",
+                va="center",
+                color=colour,
+                fontsize=9.5,
+                annotation_clip=False,
+            )
+
+    def _time_axis(self, axes: Axes) -> None:
+        seconds = (self.end - self.start).total_seconds()
+        form = "%H:%M:%S" if seconds <= 300 else "%H:%M" if seconds <= 129600 else "%m-%d %H:%M"
+        for panel in self.figure.axes:
+            panel.xaxis.set_major_locator(dates.AutoDateLocator(tz=self.zone, minticks=4, maxticks=9))
+        axes.xaxis.set_major_formatter(dates.DateFormatter(form, tz=self.zone))
+
+    def _lane(self) -> list[tuple[ChartMark, int, str, bool]]:
+        """Each mark with the row that its label has to itself, and whether it stands left of its line."""
+        placed: list[tuple[ChartMark, int, str, bool]] = []
+        ends: list[float] = []
+        room = WIDTH - _LEFT - _RIGHT
+        for mark in sorted(self._all_marks(), key=lambda item: (item.at, item.label.en)):
+            if not self.start <= mark.at <= self.end:
+                continue
+            stamp = f"{mark.at.astimezone(self.zone):%H:%M:%S}"
+            text = self._fit(f"{stamp} {self.say(mark.label)}", 9.5, 330)
+            x = self._share(mark.at) * room
+            width = self._width(text, 9.5) + 18
+            is_left = x + width > room + _RIGHT - 10
+            begin = x - width if is_left else x
+            row = next((i for i, end in enumerate(ends) if end <= begin), len(ends))
+            ends[row : row + 1] = [begin + width]
+            placed.append((mark, row, text, is_left))
+        return placed
+
+    def _all_marks(self) -> list[ChartMark]:
+        marks = list(self.spec.marks)
+        if self.spec.onset:
+            onset = Localized(translate(Locale.EN, "report.drawn.onset"), translate(Locale.ZH_CN, "report.drawn.onset"))
+            marks.append(ChartMark(at=self.spec.onset.start, label=onset, kind="onset"))
+        return marks
+
+    def _marks(self, axes: list[Axes]) -> None:
+        if not axes:
+            return
+        for mark, row, text, is_left in self.lane:
+            colour = palette.WARN if mark.kind == "onset" else _MARK_COLOURS.get(mark.kind, palette.NEUTRAL)
+            x = _LEFT + self._share(mark.at) * (WIDTH - _LEFT - _RIGHT)
+            y = _HEAD + row * _LANE_ROW + 8
+            style = (0, (2, 2)) if mark.kind == "onset" else "-"
+            ends = (1 - self.bottom / self.height, 1 - (y + 7) / self.height)
+            self.figure.add_artist(
+                Line2D([x / WIDTH] * 2, ends, color=colour, lw=1.0, alpha=0.75, ls=style, zorder=2)
+            )
+            head = 1 - y / self.height
+            self.figure.add_artist(
+                Line2D([x / WIDTH], [head], marker="v", ms=5, color=colour, lw=0, zorder=7)
+            )
+            side = "right" if is_left else "left"
+            self._write(x + (-8 if is_left else 8), y, text, 9.5, colour=colour, align=side, centre=True)
+
+    def _share(self, at: datetime) -> float:
+        return (at - self.start) / (self.end - self.start)
+
+    def _footers(self) -> list[str]:
+        lines = []
+        for index, panel in enumerate(self.spec.panels):
+            step = max((series.step_seconds for series in panel.series), default=0.0)
+            text = self.t(
+                "footer",
+                source=panel.source,
+                query=" ".join(visible(panel.query).split()),
+                step=step_text(step) if step else "–",
+                evidence=f" · {panel.evidence_id}" if panel.evidence_id else "",
+            )
+            text = self._shorten_query(text, panel.query)
+            lines.append(f"{index + 1}. {text}" if len(self.spec.panels) > 1 else text)
+        lines += [note.in_locale(self.locale) for note in self.spec.notes]
+        return [self.painter.drawable(line) for line in lines]
+
+    def _shorten_query(self, text: str, query: str) -> str:
+        """Cuts the query, not the step and the evidence id that stand behind it."""
+        flat = " ".join(visible(query).split())
+        room = WIDTH - 60
+        while self._width(text, 9) > room and len(flat) > 12:
+            shorter = flat[: max(12, len(flat) - 8)].rstrip("… ") + "…"
+            text, flat = text.replace(flat, shorter, 1), shorter
+            if len(shorter) <= 13:
+                break
+        return text
+
+    def _write(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        size: float,
+        *,
+        colour: str = palette.INK,
+        weight: str = "normal",
+        align: str = "left",
+        centre: bool = False,
+    ) -> None:
+        self.figure.text(
+            x / WIDTH,
+            1 - y / self.height,
+            text,
+            fontsize=size,
+            color=colour,
+            fontweight=weight,
+            ha=align,
+            va="center" if centre else "baseline",
+            bbox=_OPAQUE,
+            zorder=6,
+        )
+
+    def _fit(self, text: str, size: float, room: float) -> str:
+        if self._width(text, size) <= room:
+            return text
+        while text and self._width(text + "…", size) > room:
+            text = text[:-1]
+        return text.rstrip() + "…"
+
+    @staticmethod
+    def _width(text: str, size: float) -> float:
+        """Pixels, estimated a little too wide: a wide letter is one em, another three fifths."""
+        em = size * DPI / 72
+        return sum(em if ord(letter) >= 0x2E80 else em * 0.57 for letter in text)
+
+
+def _days(at: datetime) -> float:
+    """Days since 1970: the form that matplotlib's axes of dates count in."""
+    return at.timestamp() / _DAY
+
+
+def _known(series: Series) -> list[float]:
+    return [s.value for s in series.samples if s.value is not None and math.isfinite(s.value)]
+
+
+def _broken(series: Series, factor: float) -> tuple[list[float], list[float]]:
+    """Times in days and scaled values, with a NaN in every gap so that no line crosses it."""
+    times: list[float] = []
+    values: list[float] = []
+    step = series.step_seconds / _DAY
+    for sample in series.samples:
+        at = _days(sample.at)
+        if times and step and at - times[-1] > 2.5 * step:
+            times.append(times[-1] + step)
+            values.append(math.nan)
+        times.append(at)
+        value = sample.value
+        values.append(math.nan if value is None or not math.isfinite(value) else value * factor)
+    return times, values
+
+
+def _is_alone(values: Sequence[float], index: int) -> bool:
+    def is_gap(position: int) -> bool:
+        return not 0 <= position < len(values) or math.isnan(values[position])
+
+    return not math.isnan(values[index]) and is_gap(index - 1) and is_gap(index + 1)
+
+
+def _set_range(axes: Axes, values: Sequence[float]) -> None:
+    """From zero where that is fair to the data, with room above; a flat line keeps some height."""
+    if not values:
+        axes.set_ylim(0, 1)
+        return
+    low, high = min(values), max(values)
+    if low > 0 and low < 0.6 * high:
+        low = 0.0
+    span = (high - low) or abs(high) or 1.0
+    axes.set_ylim(low - (0.0 if low == 0 else 0.12 * span), high + 0.12 * span)

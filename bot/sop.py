@@ -1,0 +1,241 @@
+"""What an SOP is: named steps with a purpose, prompts and a gate; written as YAML, walked by `bot.steps`.
+
+A team's own file in `RCA_KNOWLEDGE_DIR/sops/` with the same id takes the shipped one's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from bot.domain.text import Locale, Localized
+from bot.errors import ConfigError
+
+SHIPPED = "inference"
+MOST_BYTES = 200_000
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class StepId(StrEnum):
+    """The six steps. Their order and ids are fixed; what they ask of people is the file's."""
+
+    SYMPTOM = "symptom"
+    INFORMATION = "information"
+    HYPOTHESES = "hypotheses"
+    VERIFICATION = "verification"
+    ROOT_CAUSE = "root_cause"
+    REVIEW = "review"
+
+
+class GateRule(StrEnum):
+    """What can be asked for before a step is left; `bot.steps.gates` says how each is checked."""
+
+    STATED = "stated"
+    EXACT = "exact"
+    SCOPE_CONFIRMED = "scope_confirmed"
+    SINCE_KNOWN = "since_known"
+    SOURCES_ANSWERED = "sources_answered"
+    RANKED = "ranked"
+    TESTED = "tested"
+    CONTRARY_WEIGHED = "contrary_weighed"
+    CAUSE_CONFIRMED = "cause_confirmed"
+    FIX_RECORDED = "fix_recorded"
+    SYMPTOM_GONE = "symptom_gone"
+    REPORT_COMPILED = "report_compiled"
+    CHECKLIST_DECIDED = "checklist_decided"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SopStep:
+    """One step: why it is there, what to do in it, and what must hold before it is left."""
+
+    id: StepId
+    title: Localized
+    purpose: Localized
+    prompts: tuple[Localized, ...]
+    gate: tuple[GateRule, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sop:
+    """A procedure; `steps` holds all six, in order."""
+
+    id: str
+    title: Localized
+    steps: tuple[SopStep, ...]
+
+    def step(self, step_id: str) -> SopStep | None:
+        """The step of this id."""
+        return next((step for step in self.steps if step.id == step_id), None)
+
+    def place(self, step_id: str) -> int:
+        """Its place, from 1; 0 for none of the six."""
+        return next((n for n, step in enumerate(self.steps, 1) if step.id == step_id), 0)
+
+    def after(self, step_id: str) -> SopStep | None:
+        """The step that follows; None after the last."""
+        place = self.place(step_id)
+        return self.steps[place] if 0 < place < len(self.steps) else None
+
+    def before(self, step_id: str) -> SopStep | None:
+        """The step before; None before the first."""
+        place = self.place(step_id)
+        return self.steps[place - 2] if place > 1 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One fault of an SOP file; prints as `file:line: message`."""
+
+    path: Path
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}"
+
+
+def load_sop(folders: Sequence[Path], sop_id: str = SHIPPED) -> Sop:
+    """The SOP `sop_id`; the last folder that has it wins (shipped first, the team's own after it).
+
+    Raises:
+        ConfigError: none has it, or its file has faults; one line per fault.
+    """
+    found = [folder / f"{sop_id}.yaml" for folder in folders]
+    present = [path for path in found if path.is_file()]
+    if not present:
+        raise ConfigError(
+            f"SOP {sop_id}: no {sop_id}.yaml in {', '.join(map(str, folders))}; add the file"
+        )
+    sop, faults = _read(present[-1])
+    if faults or sop is None:
+        raise ConfigError(*map(str, faults))
+    return sop
+
+
+def lint(paths: Sequence[Path]) -> list[Fault]:
+    """All faults of these SOP files, in order of file and line."""
+    return [fault for path in paths for fault in _read(path)[1]]
+
+
+def _read(path: Path) -> tuple[Sop | None, list[Fault]]:
+    file = _File(path)
+    sop = file.sop()
+    return sop, sorted(file.faults, key=lambda fault: fault.line)
+
+
+class _File:
+    """One file, read node by node so that every fault has its line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.faults: list[Fault] = []
+
+    def sop(self) -> Sop | None:
+        root = self._compose()
+        if root is None:
+            return None
+        top = self._mapping(root, ("id", "title", "steps"))
+        name = self._text(top.get("id"), root, "id")
+        if name and name != self.path.stem:
+            self._fault(top["id"], f"id is {name!r}, but the file is named {self.path.stem!r}")
+        title = self._localized(top.get("title"), root, "title")
+        steps = tuple(self._step(node) for node in self._items(top.get("steps"), root, "steps"))
+        order = [step.id for step in steps]
+        if order != list(StepId):
+            self._fault(
+                top.get("steps") or root,
+                f"steps must be these six, in this order: {', '.join(StepId)}",
+            )
+        return None if self.faults else Sop(id=name, title=title, steps=steps)
+
+    def _compose(self) -> yaml.Node | None:
+        try:
+            text = self.path.read_text(encoding="utf-8")
+            if len(text) > MOST_BYTES:
+                raise ValueError(f"is longer than {MOST_BYTES} characters")
+            root = yaml.compose(text, Loader=yaml.SafeLoader)
+        except (OSError, ValueError) as error:
+            self.faults.append(
+                Fault(path=self.path, line=1, message=f"cannot be read: {error}")
+            )
+            return None
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = mark.line + 1 if mark else 1
+            problem = getattr(error, "problem", None) or "cannot be parsed"
+            self.faults.append(Fault(path=self.path, line=line, message=f"no YAML: {problem}"))
+            return None
+        if root is None:
+            self.faults.append(Fault(path=self.path, line=1, message="the file is empty"))
+        return root
+
+    def _step(self, node: yaml.Node) -> SopStep:
+        parts = self._mapping(node, ("id", "title", "purpose", "prompts", "gate"))
+        return SopStep(
+            id=self._choice(parts.get("id"), node, StepId),
+            title=self._localized(parts.get("title"), node, "title"),
+            purpose=self._localized(parts.get("purpose"), node, "purpose"),
+            prompts=tuple(
+                self._localized(item, node, "prompt")
+                for item in self._items(parts.get("prompts"), node, "prompts")
+            ),
+            gate=tuple(
+                self._choice(item, node, GateRule)
+                for item in self._items(parts.get("gate"), node, "gate")
+            ),
+        )
+
+    def _fault(self, node: yaml.Node, message: str) -> None:
+        line = node.start_mark.line + 1
+        self.faults.append(Fault(path=self.path, line=line, message=message))
+
+    def _mapping(self, node: yaml.Node, known: Sequence[str]) -> Mapping[str, yaml.Node]:
+        if not isinstance(node, yaml.MappingNode):
+            self._fault(node, f"must be a mapping with {', '.join(known)}")
+            return {}
+        parts: dict[str, yaml.Node] = {}
+        for key, value in node.value:
+            name = str(key.value)
+            if name not in known:
+                self._fault(key, f"unknown key {name!r}; known: {', '.join(known)}")
+            elif name in parts:
+                self._fault(key, f"{name!r} is given twice")
+            parts[name] = value
+        return parts
+
+    def _items(self, node: yaml.Node | None, owner: yaml.Node, name: str) -> list[Any]:
+        if not isinstance(node, yaml.SequenceNode):
+            self._fault(node or owner, f"{name} must be a list")
+            return []
+        return list(node.value)
+
+    def _text(self, node: yaml.Node | None, owner: yaml.Node, name: str) -> str:
+        if not isinstance(node, yaml.ScalarNode) or not str(node.value).strip():
+            self._fault(node or owner, f"{name} must be a text")
+            return ""
+        return str(node.value)
+
+    def _localized(self, node: yaml.Node | None, owner: yaml.Node, name: str) -> Localized:
+        if node is None:
+            self._fault(owner, f"{name} is missing; give en and zh-CN")
+            return Localized.verbatim("")
+        parts = self._mapping(node, (Locale.EN.value, Locale.ZH_CN.value))
+        return Localized(
+            self._text(parts.get(Locale.EN.value), node, f"{name}.en"),
+            self._text(parts.get(Locale.ZH_CN.value), node, f"{name}.zh-CN"),
+        )
+
+    def _choice(self, node: yaml.Node | None, owner: yaml.Node, kind: type[E]) -> E:
+        word = node.value if isinstance(node, yaml.ScalarNode) else None
+        try:
+            return kind(str(word))
+        except ValueError:
+            self._fault(node or owner, f"{word!r} is none of {', '.join(kind)}")
+            return next(iter(kind))

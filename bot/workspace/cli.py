@@ -1,0 +1,64 @@
+"""`rca-bot workspace`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from bot.workspace.config import (
+    APP_TOKEN,
+    BOT_TOKEN,
+    SIGNING_SECRET,
+    Transport,
+    WorkspaceConfig,
+)
+from bot.workspace.server import serve
+
+app = typer.Typer(
+    help="The local Slack-compatible workspace and its web page.", invoke_without_command=True
+)
+
+
+@app.callback()
+def workspace(
+    host: Annotated[str, typer.Option(help="Loopback address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8800,
+    bot_url: Annotated[
+        str | None, typer.Option(help="Where the bot listens, for example http://127.0.0.1:8080.")
+    ] = None,
+    bot_token: Annotated[
+        str, typer.Option(help="The bot's token here.")
+    ] = BOT_TOKEN,
+    app_token: Annotated[
+        str, typer.Option(help="The Socket Mode token here.")
+    ] = APP_TOKEN,
+    signing_secret: Annotated[
+        str, typer.Option(help="The secret that requests to the bot are signed with.")
+    ] = SIGNING_SECRET,
+    webhook_token: Annotated[
+        str | None, typer.Option(help="The bot's RCA_WEBHOOK_TOKEN, for the sample alert.")
+    ] = None,
+    socket: Annotated[
+        bool, typer.Option("--socket", help="Deliver over Socket Mode instead of HTTP.")
+    ] = False,
+    rate_limits: Annotated[
+        bool, typer.Option("--rate-limits", help="Enforce Slack's rate limits.")
+    ] = False,
+) -> None:
+    """Serves the local workspace until interrupted."""
+    config = WorkspaceConfig(
+        host=host,
+        port=port,
+        bot_url=bot_url,
+        bot_token=bot_token,
+        app_token=app_token,
+        signing_secret=signing_secret,
+        webhook_token=webhook_token,
+        transport=Transport.SOCKET if socket else Transport.HTTP,
+        is_rate_limited=rate_limits,
+    )
+    if port:
+        typer.echo(f"workspace: http://{host}:{port}/ (this machine only)")
+    asyncio.run(serve(config))

@@ -1,0 +1,421 @@
+"""`/control/…`: acts as a person, as another app, as the passage of time, and as trouble.
+
+All calls are POST with a JSON object unless said otherwise, and answer a JSON object with `ok`. Users and channels
+are named by id or name.
+
+| path | body |
+| --- | --- |
+| message | user, channel, text, [thread_ts], [broadcast] -> ts |
+| edit / delete | user, channel, ts, [text] |
+| reaction | user, channel, ts, name, [remove] |
+| upload | user, channel, name, content_base64, [thread_ts], [text] -> ts |
+| join | user, channel (with user `rca`: invites the app) |
+| command | user, channel, text (`/rca status`), [thread_ts] |
+| action | user, action_id, channel and ts or view_id, [block_id], [value], [values] |
+| suggest | as action, value = what was typed -> options |
+| shortcut | user, channel, ts, callback_id |
+| view_submit / view_close | user, [view_id], [values] / [clear] |
+| home | user, [tab] -> view |
+| alert_bot_message | [app] (alertmanager, grafana, pagerduty or a bot id), [channel], [text], [attachments], [blocks], [thread_ts] -> ts |
+| webhook | [body], [resolved]: posts an Alertmanager webhook to the app -> status |
+| bot | url: where the app listens |
+| clock | advance_s -> now |
+| fault | kind, [target], [times], [error], [status], [seconds], [retry_after_s]; faults/clear calls all off |
+| rate_limits | enabled |
+| socket | reason, [close]: tells the app's connections to go -> connections |
+| traffic/clear | forgets the record |
+
+GET: `state`, `messages?channel=&thread_ts=&user=`, `traffic?after=`, `wait?revision=&timeout_s=`, `idle?timeout_s=`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from bot.workspace import samples
+from bot.workspace.blocks import ChoiceError
+from bot.workspace.composer import as_message
+from bot.workspace.config import webhook_url
+from bot.workspace.control_body import ControlBody, ControlError
+from bot.workspace.delivery import Courier
+from bot.workspace.faults import Fault, FaultKind
+from bot.workspace.http_carrier import HttpCarrier
+from bot.workspace.interactions import Interactions
+from bot.workspace.records import Channel, Json, Message, User
+from bot.workspace.screen import Screen
+from bot.workspace.services import Services
+from bot.workspace.socket_carrier import SocketCarrier
+from bot.workspace.state import Content
+
+_APPS = {"alertmanager": "B0ALERTMGR", "grafana": "B0GRAFANA", "pagerduty": "B0PAGER"}
+_WEBHOOK_SECONDS = 10.0
+_LONGEST_WAIT_SECONDS = 30.0
+
+Act = Callable[[ControlBody], Awaitable[Json]]
+
+
+class Control:
+    """The control API."""
+
+    def __init__(
+        self,
+        services: Services,
+        courier: Courier,
+        interactions: Interactions,
+        screen: Screen,
+        client: httpx.AsyncClient,
+    ) -> None:
+        self._services = services
+        self._workspace = services.workspace
+        self._courier = courier
+        self._interactions = interactions
+        self._screen = screen
+        self._client = client
+
+    def routes(self) -> list[Route]:
+        """Every route of the control API."""
+        acts: dict[str, Act] = {
+            "message": self._message,
+            "edit": self._edit,
+            "delete": self._delete,
+            "reaction": self._reaction,
+            "upload": self._upload,
+            "join": self._join,
+            "command": self._command,
+            "action": self._action,
+            "suggest": self._suggest,
+            "shortcut": self._shortcut,
+            "view_submit": self._view_submit,
+            "view_close": self._view_close,
+            "home": self._home,
+            "alert_bot_message": self._alert_bot_message,
+            "webhook": self._webhook,
+            "bot": self._bot,
+            "clock": self._clock,
+            "fault": self._fault,
+            "faults/clear": self._faults_clear,
+            "rate_limits": self._rate_limits,
+            "socket": self._socket,
+            "traffic/clear": self._traffic_clear,
+        }
+        reads = {
+            "state": self._state,
+            "messages": self._messages,
+            "traffic": self._traffic,
+            "wait": self._wait,
+            "idle": self._idle,
+        }
+        return [
+            *(
+                Route(f"/control/{path}", self._endpoint(act), methods=["POST"])
+                for path, act in acts.items()
+            ),
+            *(Route(f"/control/{path}", read, methods=["GET"]) for path, read in reads.items()),
+        ]
+
+    def _endpoint(self, act: Act) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            try:
+                body = await ControlBody.of(self._workspace, request)
+                answer = await act(body)
+            except (ControlError, ChoiceError) as error:
+                return JSONResponse({"ok": False, "error": str(error)}, status_code=400)
+            return JSONResponse({"ok": True, **answer})
+
+        return endpoint
+
+    async def _message(self, body: ControlBody) -> Json:
+        user, channel = body.user(), body.channel()
+        self._must_be_in(user, channel)
+        message = self._workspace.say(
+            user.id,
+            channel.id,
+            as_message(self._workspace, body.text("text")),
+            thread_ts=self._root(channel, body.optional_text("thread_ts")),
+            is_broadcast=bool(body.get("broadcast")),
+        )
+        return {"ts": message.ts, "channel": channel.id}
+
+    async def _edit(self, body: ControlBody) -> Json:
+        user, message = body.user(), body.message()
+        self._must_own(user, message)
+        text = as_message(self._workspace, body.text("text"))
+        self._workspace.edit(message, Content(text=text), editor=user.id)
+        return {}
+
+    async def _delete(self, body: ControlBody) -> Json:
+        user, message = body.user(), body.message()
+        if message.only_for == user.id:
+            self._workspace.remove_ephemeral(message)
+            return {}
+        self._must_own(user, message)
+        self._workspace.delete(message)
+        return {}
+
+    async def _reaction(self, body: ControlBody) -> Json:
+        user, message, name = body.user(), body.message(), body.text("name").strip(":")
+        change = self._workspace.unreact if body.get("remove") else self._workspace.react
+        return {"changed": change(message, user.id, name)}
+
+    async def _upload(self, body: ControlBody) -> Json:
+        user, channel = body.user(), body.channel()
+        self._must_be_in(user, channel)
+        try:
+            content = base64.b64decode(body.text("content_base64"), validate=True)
+        except binascii.Error as error:
+            raise ControlError("'content_base64' is no base64") from error
+        file = self._workspace.store_file(
+            self._workspace.new_id("F"), body.text("name"), content, user=user.id
+        )
+        message = Message(
+            channel=channel.id,
+            ts=self._workspace.timestamp(),
+            text=as_message(self._workspace, body.optional_text("text") or ""),
+            user=user.id,
+            thread_ts=self._root(channel, body.optional_text("thread_ts")),
+        )
+        self._workspace.share_files([file], message)
+        return {"ts": message.ts, "file": file.id}
+
+    async def _join(self, body: ControlBody) -> Json:
+        user, channel = body.user(), body.channel()
+        inviter = body.optional_text("inviter")
+        return {"changed": self._workspace.join(channel, user.id, inviter=inviter)}
+
+    async def _command(self, body: ControlBody) -> Json:
+        user, channel = body.user(), body.channel()
+        outcome = await self._interactions.command(
+            user, channel, body.text("text"), thread_ts=body.optional_text("thread_ts")
+        )
+        return outcome.to_json()
+
+    async def _action(self, body: ControlBody) -> Json:
+        user, action_id = body.user(), body.text("action_id")
+        block_id, value = body.optional_text("block_id"), body.get("value")
+        answers = body.answers()
+        if body.get("view_id") or not body.get("ts"):
+            outcome = await self._interactions.act_in_view(
+                user, body.view(user), action_id, block_id=block_id, value=value, answers=answers
+            )
+        else:
+            outcome = await self._interactions.act_on_message(
+                user, body.message(), action_id, block_id=block_id, value=value, answers=answers
+            )
+        return outcome.to_json()
+
+    async def _suggest(self, body: ControlBody) -> Json:
+        user = body.user()
+        is_in_view = body.get("view_id") or not body.get("ts")
+        outcome = await self._interactions.suggest(
+            user,
+            body.text("action_id"),
+            str(body.get("value") or ""),
+            block_id=body.optional_text("block_id"),
+            message=None if is_in_view else body.message(),
+            view=body.view(user) if is_in_view else None,
+        )
+        return outcome.to_json()
+
+    async def _shortcut(self, body: ControlBody) -> Json:
+        callback_id = body.text("callback_id")
+        if callback_id not in {s.callback_id for s in self._services.config.shortcuts}:
+            raise ControlError(f"the app has no message shortcut {callback_id!r}")
+        outcome = await self._interactions.shortcut(body.user(), body.message(), callback_id)
+        return outcome.to_json()
+
+    async def _view_submit(self, body: ControlBody) -> Json:
+        user = body.user()
+        outcome = await self._interactions.submit(user, body.view(user), body.answers())
+        return outcome.to_json()
+
+    async def _view_close(self, body: ControlBody) -> Json:
+        user = body.user()
+        outcome = await self._interactions.close(
+            user, body.view(user), is_clearing=bool(body.get("clear"))
+        )
+        return outcome.to_json()
+
+    async def _home(self, body: ControlBody) -> Json:
+        user = body.user()
+        tab = body.optional_text("tab") or "home"
+        if tab not in ("home", "messages"):
+            raise ControlError("'tab' is home or messages")
+        self._workspace.open_home(user.id, tab)
+        return {"view": self._screen.home(user.id)}
+
+    async def _alert_bot_message(self, body: ControlBody) -> Json:
+        named = body.optional_text("app") or "alertmanager"
+        app = self._workspace.apps.get(_APPS.get(named, named))
+        if app is None:
+            raise ControlError(f"no app {named!r}; there are: {', '.join(_APPS)}")
+        channel = (
+            body.channel() if body.get("channel") else self._workspace.find_channel("alerts")
+        )
+        if channel is None:
+            raise ControlError("there is no #alerts; name a channel")
+        given = {key: body.get(key) for key in ("text", "attachments", "blocks")}
+        content = given if any(given.values()) else samples.bot_message(app.bot_id)
+        message = Message(
+            channel=channel.id,
+            ts=self._workspace.timestamp(),
+            text=content.get("text") or "",
+            attachments=[
+                {"id": index, **item}
+                for index, item in enumerate(content.get("attachments") or [], start=1)
+            ],
+            blocks=content.get("blocks") or [],
+            bot_id=app.bot_id,
+            app_id=app.id,
+            username=app.name,
+            icon_emoji=app.emoji,
+            subtype="bot_message",
+            thread_ts=self._root(channel, body.optional_text("thread_ts")),
+        )
+        self._workspace.post(message)
+        return {"ts": message.ts, "channel": channel.id}
+
+    async def _webhook(self, body: ControlBody) -> Json:
+        carrier = self._courier.carrier
+        url = carrier.bot_url if isinstance(carrier, HttpCarrier) else None
+        url = url or self._services.config.bot_url
+        if url is None:
+            raise ControlError("the app's URL is not known; set it with /control/bot")
+        sent = body.get("body") or samples.alertmanager_webhook(
+            datetime.now(UTC), is_resolved=bool(body.get("resolved"))
+        )
+        token = self._services.config.webhook_token
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            response = await self._client.post(
+                webhook_url(url, "alertmanager"),
+                json=sent,
+                headers=headers,
+                timeout=_WEBHOOK_SECONDS,
+            )
+        except httpx.HTTPError as error:
+            return {"ok": False, "status": 0, "error": type(error).__name__}
+        return {
+            "ok": response.is_success,
+            "status": response.status_code,
+            "answer": response.text[:2000],
+        }
+
+    async def _bot(self, body: ControlBody) -> Json:
+        carrier = self._courier.carrier
+        if not isinstance(carrier, HttpCarrier):
+            raise ControlError("the app is on Socket Mode; it finds the workspace itself")
+        carrier.bot_url = body.text("url")
+        return {}
+
+    async def _clock(self, body: ControlBody) -> Json:
+        try:
+            await self._workspace.clock.advance(body.seconds("advance_s"))
+        except ValueError as error:
+            raise ControlError(str(error)) from error
+        return {"now": self._workspace.clock.now()}
+
+    async def _fault(self, body: ControlBody) -> Json:
+        try:
+            kind = FaultKind(body.text("kind"))
+        except ValueError as error:
+            raise ControlError(f"'kind' is one of: {', '.join(FaultKind)}") from error
+        self._services.faults.add(
+            Fault(
+                kind=kind,
+                target=body.optional_text("target") or "*",
+                times=int(body.get("times", 1)),
+                error=body.optional_text("error") or "internal_error",
+                status=int(body.get("status", 500)),
+                seconds=float(body.get("seconds", 0.0)),
+                retry_after_seconds=body.get("retry_after_s"),
+            )
+        )
+        return {}
+
+    async def _faults_clear(self, _: ControlBody) -> Json:
+        self._services.faults.clear()
+        return {}
+
+    async def _rate_limits(self, body: ControlBody) -> Json:
+        self._services.is_rate_limited = bool(body.get("enabled", True))
+        return {}
+
+    async def _socket(self, body: ControlBody) -> Json:
+        carrier = self._courier.carrier
+        if not isinstance(carrier, SocketCarrier):
+            raise ControlError("the app is on HTTP; it has no connection to close")
+        count = await carrier.disconnect(
+            body.optional_text("reason") or "refresh_requested",
+            is_closing=bool(body.get("close", True)),
+        )
+        return {"connections": count}
+
+    async def _traffic_clear(self, _: ControlBody) -> Json:
+        self._services.traffic.clear()
+        return {}
+
+    async def _state(self, _: Request) -> Response:
+        return JSONResponse({"ok": True, **self._screen.snapshot()})
+
+    async def _messages(self, request: Request) -> Response:
+        query = request.query_params
+        messages = self._screen.messages(
+            channel=query.get("channel"), thread_ts=query.get("thread_ts"), user=query.get("user")
+        )
+        return JSONResponse(
+            {"ok": True, "revision": self._workspace.revision, "messages": messages}
+        )
+
+    async def _traffic(self, request: Request) -> Response:
+        exchanges = self._services.traffic.after(_whole(request, "after"))
+        return JSONResponse({"ok": True, "traffic": [e.to_json() for e in exchanges]})
+
+    async def _wait(self, request: Request) -> Response:
+        seen = _whole(request, "revision")
+        await self._screen.changed_since(seen, timeout_seconds=_timeout(request))
+        return JSONResponse({"ok": True, "revision": self._workspace.revision})
+
+    async def _idle(self, request: Request) -> Response:
+        deadline = asyncio.get_running_loop().time() + _timeout(request)
+        while not self._courier.is_idle and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.01)
+        return JSONResponse({"ok": True, "idle": self._courier.is_idle})
+
+    def _must_be_in(self, user: User, channel: Channel) -> None:
+        if user.id not in channel.members:
+            raise ControlError(f"{user.id} is not in {channel.id}; join first")
+
+    def _must_own(self, user: User, message: Message) -> None:
+        if message.user != user.id or message.bot_id is not None:
+            raise ControlError(f"message {message.ts} is not {user.id}'s own")
+
+    def _root(self, channel: Channel, thread_ts: str | None) -> str | None:
+        if thread_ts is None:
+            return None
+        message = channel.messages.get(thread_ts)
+        if message is None:
+            raise ControlError(f"no message {thread_ts} in {channel.id} to reply to")
+        return message.thread_ts if message.is_reply else message.ts
+
+
+def _whole(request: Request, name: str) -> int:
+    text: Any = request.query_params.get(name, "0")
+    return int(text) if text.isdigit() else 0
+
+
+def _timeout(request: Request) -> float:
+    try:
+        asked = float(request.query_params.get("timeout_s", "10"))
+    except ValueError:
+        asked = 10.0
+    return max(0.0, min(asked, _LONGEST_WAIT_SECONDS))

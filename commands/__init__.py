@@ -1,0 +1,1 @@
+"""One `/rca` word per file; `bot.registry.collect` gathers them."""

@@ -1,0 +1,218 @@
+"""Reads the rest of a command line the way people really type it: on phones, in Chinese, with smart punctuation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from bot.command import Call
+from bot.domain.instant import parse_rfc3339
+from bot.domain.text import Localized
+from bot.errors import CommandError
+from bot.incidents.responding import Via
+from bot.locales import say
+
+_QUOTES = {"“": "”", "‘": "’", '"': '"', "'": "'", "「": "」", "«": "»"}
+_SPACES = re.compile(r"[\s\u00a0\u2000-\u200b\u202f\u3000\ufeff]+")
+_INCIDENT = re.compile(r"^(INC-\d{1,9})\b[:：,，]?\s*", re.IGNORECASE)
+# An option as a word processor writes it: `--window 2h`, `—window 2h`, `––window 2h`.
+_DASHED = r"(?:^|(?<=\s))(?:--|[—–]{1,2})"
+_DURATION = re.compile(r"^(\d+(?:\.\d+)?)\s*(s|m|h|d|w)$")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_LONGEST_SECONDS = 366 * 86400.0
+_CLOCK = re.compile(r"^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$")
+_USER = re.compile(r"^<@([UW][A-Z0-9]+)(?:\|[^>]*)?>$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A parsed line: its options, and the free text that is left."""
+
+    text: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The free text in words."""
+        return tuple(self.text.split())
+
+    def head(self) -> tuple[str, str]:
+        """The first word in lower case, and the rest."""
+        first, _, rest = self.text.partition(" ")
+        return first.lower(), rest.strip()
+
+
+def plain_spaces(text: str) -> str:
+    """One plain space for every run of white space, ideographic and non-breaking ones included."""
+    return _SPACES.sub(" ", text).strip()
+
+
+def unquoted(text: str) -> str:
+    """The text without the pair of quotation marks that encloses all of it; others stay."""
+    closing = _QUOTES.get(text[:1])
+    if closing is None or len(text) < 2 or not text.endswith(closing):
+        return text
+    inner = text[1:-1]
+    if closing in inner or text[0] in inner:
+        return text
+    return inner.strip()
+
+
+def split_incident(text: str) -> tuple[str | None, str]:
+    """The `INC-n` that a line begins with, and the rest."""
+    found = _INCIDENT.match(text)
+    if found is None:
+        return None, text
+    return found.group(1).upper(), text[found.end() :]
+
+
+def read(text: str, *, short: Sequence[str] = (), long: Sequence[str] = (), **also: str) -> Line:
+    """Takes the options out of a line.
+
+    short: names whose value is one word or a quoted text. long: names whose value runs to the next option.
+    also: other spellings of a name, for example `window="range"`.
+    """
+    rest = plain_spaces(text)
+    spellings = {**{name: name for name in (*short, *long)}, **also}
+    if not spellings:
+        return Line(text=unquoted(rest))
+    names = "|".join(sorted(map(re.escape, spellings), key=len, reverse=True))
+    begins = re.compile(rf"(?:^|(?<=\s))({names})[=＝]|{_DASHED}({names})[ =＝]", re.IGNORECASE)
+    options: dict[str, str] = {}
+    kept: list[str] = []
+    at = 0
+    while found := begins.search(rest, at):
+        kept.append(rest[at : found.start()])
+        name = spellings[(found.group(1) or found.group(2)).lower()]
+        following = begins.search(rest, found.end())
+        limit = following.start() if following else len(rest)
+        value, at = _value(rest, found.end(), limit, is_long=name in long)
+        options[name] = value
+    kept.append(rest[at:])
+    return Line(text=unquoted(plain_spaces(" ".join(kept))), options=options)
+
+
+def _value(text: str, start: int, limit: int, *, is_long: bool) -> tuple[str, int]:
+    part = text[start:limit]
+    if is_long:
+        return unquoted(part.strip()), limit
+    closing = _QUOTES.get(part[:1])
+    if closing is not None and (end := part.find(closing, 1)) > 0:
+        return part[1:end].strip(), start + end + 1
+    word = part.split(" ", 1)[0]
+    return word, start + len(word)
+
+
+def duration(text: str, usage: str) -> float:
+    """Seconds of `90s`, `15m`, `2h`, `7d`, `2w`.
+
+    Raises:
+        CommandError: not of that form, zero, or longer than a year.
+    """
+    found = _DURATION.match(text.strip().lower())
+    seconds = float(found.group(1)) * _SECONDS[found.group(2)] if found else 0.0
+    if not 0 < seconds <= _LONGEST_SECONDS:
+        raise CommandError(say("commands.bad_duration", text=text[:40], usage=usage))
+    return seconds
+
+
+def moment(text: str, now: datetime, zone: ZoneInfo, usage: str) -> datetime:
+    """A point in time: RFC 3339, `HH:MM` in the deployment's zone (the last time it was that late), or `30m` ago.
+
+    Raises:
+        CommandError: none of these, or in the future.
+    """
+    words = text.strip()
+    at: datetime | None = None
+    if clock := _CLOCK.match(words):
+        local = now.astimezone(zone)
+        hour, minute, second = (int(part or 0) for part in clock.groups())
+        at = local.replace(hour=hour, minute=minute, second=second, microsecond=0)
+        if at > local:
+            at -= timedelta(days=1)
+    elif _DURATION.match(words.lstrip("-").lower()):
+        at = now - timedelta(seconds=duration(words.lstrip("-"), usage))
+    else:
+        try:
+            at = parse_rfc3339(words)
+        except ValueError:
+            at = _without_zone(words, zone)
+    if at is None or at > now + timedelta(minutes=5):
+        raise CommandError(say("commands.bad_time", text=words[:40], usage=usage))
+    return at.astimezone(UTC)
+
+
+def _without_zone(text: str, zone: ZoneInfo) -> datetime | None:
+    """A date and time without an offset is the deployment's own."""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=zone)
+    except ValueError:
+        return None
+
+
+def user(text: str, usage: str) -> str:
+    """The id in `<@U…|name>`.
+
+    Raises:
+        CommandError: no mention.
+    """
+    found = _USER.match(text.strip())
+    if found is None:
+        raise CommandError(say("commands.bad_user", text=text[:40], usage=usage))
+    return found.group(1)
+
+
+def number(text: str, usage: str) -> int:
+    """A place in a list, from 1.
+
+    Raises:
+        CommandError: no whole number above 0.
+    """
+    digits = text.strip().lstrip("#")
+    if not digits.isdecimal() or int(digits) < 1:
+        raise CommandError(say("commands.bad_number", text=text[:40], usage=usage))
+    return int(digits)
+
+
+def wrong(usage: str) -> CommandError:
+    """The error that shows how a word is used."""
+    return CommandError(say("commands.usage", usage=usage))
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant."""
+    import difflib
+
+    found = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.55)
+    return found[0] if found else None
+
+
+def via(call: Call) -> Via:
+    """Who acts, when, and under which name each step happens once."""
+    return Via(
+        by=call.user,
+        at=call.at,
+        key=call.key,
+        source=call.source,
+        permalink=call.permalink,
+        message_ts=call.message_ts,
+    )
+
+
+def verbatim(text: str) -> Localized:
+    """A person's words."""
+    return Localized.verbatim(text)
+
+
+def incident_id(call: Call) -> str:
+    """The incident of a call whose word needs one; the dispatcher has made sure of it.
+
+    Raises:
+        CommandError: there is none.
+    """
+    if call.incident is None:
+        raise CommandError(say("commands.no_incident"))
+    return call.incident
