@@ -52,7 +52,7 @@ class _Fields(string.Formatter):
     """`str.format` without attribute or index access, so that a value can never be walked into."""
 
     def get_field(
-        self, field_name: str, args: object, kwargs: Mapping[str, object]
+        self, field_name: str, _args: object, kwargs: Mapping[str, object]
     ) -> tuple[object, str]:
         return kwargs[field_name], field_name
 

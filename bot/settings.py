@@ -125,7 +125,9 @@ class Settings(_Strict):
     followup: FollowupSettings = FollowupSettings()
     policy: PolicySettings = PolicySettings()
 
-    @field_validator("slack_api_url", "prometheus_url", "loki_url", "jaeger_url", "tempo_url", "public_url")
+    @field_validator(
+        "slack_api_url", "prometheus_url", "loki_url", "jaeger_url", "tempo_url", "public_url"
+    )
     @classmethod
     def _is_http_url(cls, value: str | None) -> str | None:
         if value is not None and not _URL.match(value):

@@ -162,9 +162,7 @@ class _File:
                 raise ValueError(f"is longer than {MOST_BYTES} characters")
             root = yaml.compose(text, Loader=yaml.SafeLoader)
         except (OSError, ValueError) as error:
-            self.faults.append(
-                Fault(path=self.path, line=1, message=f"cannot be read: {error}")
-            )
+            self.faults.append(Fault(path=self.path, line=1, message=f"cannot be read: {error}"))
             return None
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)

@@ -78,9 +78,7 @@ class MetricsSource(Protocol):
         """The series of a query over a window; the effective step is in each series."""
         ...
 
-    async def instant(
-        self, query: str, at: datetime, *, timeout_seconds: float
-    ) -> Answer[Series]:
+    async def instant(self, query: str, at: datetime, *, timeout_seconds: float) -> Answer[Series]:
         """The value of a query at one moment, or the raw samples of a range selector."""
         ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -184,8 +185,6 @@ def wrong(usage: str) -> CommandError:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant."""
-    import difflib
-
     found = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.55)
     return found[0] if found else None
 

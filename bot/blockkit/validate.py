@@ -17,7 +17,6 @@ import fastjsonschema
 from bot.blockkit import limits
 from bot.blockkit.contract import document
 
-
 _TEXT_KEYS = frozenset({"text", "alt_text", "fallback", "pretext", "title", "footer"})
 
 

@@ -99,7 +99,10 @@ async def _redis(settings: Settings) -> list[Line]:
 
 
 async def _slack(settings: Settings) -> list[Line]:
-    return [Line(Grade(grade), f"slack {name}", text) for grade, name, text in await check_slack(settings)]
+    return [
+        Line(Grade(grade), f"slack {name}", text)
+        for grade, name, text in await check_slack(settings)
+    ]
 
 
 async def _http(url: str | None, name: str, path: str) -> list[Line]:
@@ -116,9 +119,7 @@ async def _http(url: str | None, name: str, path: str) -> list[Line]:
             Line(Grade.FAIL, name, f"no answer ({reason}); start it or correct {name.upper()}_URL")
         ]
     if answer.status_code >= 400:
-        return [
-            Line(Grade.FAIL, name, f"answers {answer.status_code} at {path}; look at its log")
-        ]
+        return [Line(Grade.FAIL, name, f"answers {answer.status_code} at {path}; look at its log")]
     return [Line(Grade.OK, name, "answers")]
 
 
@@ -128,14 +129,18 @@ async def _traces(settings: Settings) -> list[Line]:
     if settings.tempo_url:
         return await _http(settings.tempo_url, "tempo", "/ready")
     return [
-        Line(Grade.WARN, "traces", "not configured; set JAEGER_URL or TEMPO_URL to see into requests")
+        Line(
+            Grade.WARN, "traces", "not configured; set JAEGER_URL or TEMPO_URL to see into requests"
+        )
     ]
 
 
 async def _agents(settings: Settings) -> list[Line]:
     inventory: Inventory = load_inventory(settings.nodes)
     if not inventory.nodes:
-        return [Line(Grade.WARN, "agents", "no node is listed; set RCA_NODES to the inventory file")]
+        return [
+            Line(Grade.WARN, "agents", "no node is listed; set RCA_NODES to the inventory file")
+        ]
     if settings.agent_key is None:
         return [
             Line(
@@ -161,7 +166,9 @@ async def _agents(settings: Settings) -> list[Line]:
                 approved_by=None,
             )
             reached = result.status.value in ("ok", "unsupported")
-            text = "answers and takes our key" if reached else f"{result.status.value}: {result.error}"
+            text = (
+                "answers and takes our key" if reached else f"{result.status.value}: {result.error}"
+            )
             lines.append(Line(Grade.OK if reached else Grade.FAIL, f"agent {node.name}", text))
     finally:
         await agents.aclose()
@@ -188,9 +195,7 @@ async def _knowledge(settings: Settings) -> list[Line]:
 async def _webhooks(settings: Settings) -> list[Line]:
     lines = []
     if settings.webhook_token is None and not (settings.webhook_open and settings.is_loopback):
-        lines.append(
-            Line(Grade.WARN, "webhooks", "every sender gets 401; set RCA_WEBHOOK_TOKEN")
-        )
+        lines.append(Line(Grade.WARN, "webhooks", "every sender gets 401; set RCA_WEBHOOK_TOKEN"))
     elif settings.alert_channel is None and not settings.routes:
         lines.append(
             Line(

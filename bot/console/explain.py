@@ -12,11 +12,11 @@ import typer
 from bot.app import open_store
 from bot.domain.alert import AlertGroup
 from bot.errors import BotError, Reason
+from bot.incidents.opening import correlation_keys
 from bot.intake import alertmanager
 from bot.inventory import load_inventory
 from bot.settings import Settings, load_settings
 from bot.store import index
-from bot.incidents.opening import correlation_keys
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

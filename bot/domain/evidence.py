@@ -35,7 +35,9 @@ class SourceState(StrEnum):
 
 def digest_of(content: object) -> str:
     """Hex SHA-256 of `content` as JSON with sorted keys, so that equal answers have equal digests."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=str, ensure_ascii=False)
+    text = json.dumps(
+        content, sort_keys=True, separators=(",", ":"), default=str, ensure_ascii=False
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -172,9 +174,7 @@ class BlindSpot:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> BlindSpot:
         """Reads `to_json`'s shape."""
-        return cls(
-            what=Localized.from_json(value["what"]), why=Localized.from_json(value["why"])
-        )
+        return cls(what=Localized.from_json(value["what"]), why=Localized.from_json(value["why"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,9 +122,7 @@ class Missing:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Missing:
         """Reads `to_json`'s shape."""
-        return cls(
-            what=Localized.from_json(value["what"]), why=Localized.from_json(value["why"])
-        )
+        return cls(what=Localized.from_json(value["what"]), why=Localized.from_json(value["why"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -179,7 +179,9 @@ def _change(incident: Incident, entry: Entry) -> Incident:
     for item in entry.data.get("changes") or ():
         change = Change.from_json(item)
         known[change.id] = change
-    return replace(incident, changes=tuple(sorted(known.values(), key=lambda item: (item.at, item.id))))
+    return replace(
+        incident, changes=tuple(sorted(known.values(), key=lambda item: (item.at, item.id)))
+    )
 
 
 def _hypothesis(incident: Incident, entry: Entry) -> Incident:
@@ -351,9 +353,7 @@ def _mitigation(incident: Incident, entry: Entry) -> Incident:
         at=entry.at,
         captured=tuple(entry.data.get("captured") or ()),
     )
-    status = (
-        IncidentStatus.MITIGATED if incident.status is IncidentStatus.OPEN else incident.status
-    )
+    status = IncidentStatus.MITIGATED if incident.status is IncidentStatus.OPEN else incident.status
     return replace(incident, mitigations=(*incident.mitigations, mitigation), status=status)
 
 

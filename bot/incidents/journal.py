@@ -132,6 +132,10 @@ class Journal:
             UnknownIncidentError: no such incident.
             StoreError: Redis is not reachable; it is safe to try again with the same `once`.
         """
+        if once is not None and await self._was_taken(incident_id, once):
+            # Asked before `make`, which may refuse now what it allowed when the step was taken.
+            newest = await self.load(incident_id)
+            return Recorded(incident=newest.incident, entries=(), is_new=False)
         for _ in range(_ATTEMPTS):
             ledger = await self.load(incident_id)
             drafts = make(ledger)
@@ -158,6 +162,10 @@ class Journal:
         raise BotError(
             f"{incident_id}: {_ATTEMPTS} writers were faster; try again", reason=Reason.CONFLICT
         )
+
+    async def _was_taken(self, incident_id: str, once: str) -> bool:
+        key = index.once_key(f"{incident_id}:{once}")
+        return await index.incident_of(self._store, key) is not None
 
     async def reword(self, incident_id: str, seq: int, text: Localized) -> None:
         """Gives an entry its author's newer wording; earlier ones stay readable in its history.

@@ -288,9 +288,7 @@ def _what_is_new(known: Alert | None, alert: Alert) -> str | None:
     return "refired"
 
 
-def _status_drafts(
-    incident: Incident, alerts: Mapping[str, Alert], now: datetime
-) -> list[Draft]:
+def _status_drafts(incident: Incident, alerts: Mapping[str, Alert], now: datetime) -> list[Draft]:
     after = replace(incident, alerts=alerts)
     if all_resolved(after) and incident.status in (IncidentStatus.OPEN, IncidentStatus.MITIGATED):
         return [status_draft(IncidentStatus.RECOVERED, now)]
@@ -330,4 +328,3 @@ def _scope_words(labels: Mapping[str, str]) -> str | None:
     names = ("service", "cluster", "namespace", "node", "instance", "replica", "model", "tenant")
     words = [f"{name}={labels[name]}" for name in names if labels.get(name)]
     return ", ".join(words) or None
-

@@ -440,9 +440,7 @@ class Responding:
 
         return await self.write(incident_id, via, make, step="resolve")
 
-    def _draft(
-        self, kind: EntryKind, text: Localized, via: Via, data: Mapping[str, Any]
-    ) -> Draft:
+    def _draft(self, kind: EntryKind, text: Localized, via: Via, data: Mapping[str, Any]) -> Draft:
         carried = dict(data)
         if via.message_ts is not None and via.by != SYSTEM_AUTHOR:
             carried["ts"] = via.message_ts

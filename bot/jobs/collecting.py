@@ -8,11 +8,11 @@ from datetime import timedelta
 
 from bot.checkpoint import reached
 from bot.diagnosis.collect import collect
-from bot.diagnosis.collected import Collected
 from bot.diagnosis.engine import assess
 from bot.diagnosis.request import DiagnosisRequest
 from bot.domain.hypothesis import Diagnosis
 from bot.domain.incident import Incident
+from bot.domain.timeline import SYSTEM_AUTHOR
 from bot.incidents.responding import Via
 from bot.jobs import outbox, requests
 from bot.jobs.services import Services
@@ -33,9 +33,7 @@ class Collecting:
         """Collects, judges, records, and queues what is to be said and drawn, in one transaction."""
         payload = claim.job.payload
         incident = (await self._services.journal.load(payload["incident"])).incident
-        via = Via(
-            by=payload["by"], at=self._services.clock(), key=claim.job.id, source="engine"
-        )
+        via = Via(by=payload["by"], at=self._services.clock(), key=claim.job.id, source="engine")
         if incident.service is None:
             post = outbox.thread_post(incident, Message(view="ask_service"))
             await self._services.outbox.send(post, once=f"{claim.job.id}:ask")
@@ -63,7 +61,7 @@ class Collecting:
             blind_spots=diagnosis.blind_spots,
             changes=collected.changes,
             hypotheses=diagnosis.hypotheses,
-            jobs=lambda after: self._follow(after, diagnosis, collected, payload["reason"]),
+            jobs=lambda after: _follow(after, diagnosis, payload["reason"]),
         )
         reached("evidence.recorded")
         return Done()
@@ -87,15 +85,14 @@ class Collecting:
             subject=str(payload["by"]),
         )
 
-    def _follow(
-        self, incident: Incident, diagnosis: Diagnosis, collected: Collected, reason: str
-    ) -> Sequence[Job]:
-        jobs = [
-            outbox.thread_post(incident, Message(view="evidence", context=_found(diagnosis))),
-            outbox.thread_post(incident, Message(view="hypotheses", context={"reason": reason})),
-            requests.chart(incident.id, kind="deciding", by="rca-bot"),
-        ]
-        return jobs if not _is_same(incident, reason) else jobs[1:2]
+
+def _follow(incident: Incident, diagnosis: Diagnosis, reason: str) -> Sequence[Job]:
+    found = Message(view="evidence", context=_found(diagnosis))
+    ranked = outbox.thread_post(incident, Message(view="hypotheses", context={"reason": reason}))
+    if _is_same(incident, reason):
+        return (ranked,)
+    chart = requests.chart(incident.id, kind="deciding", by=SYSTEM_AUTHOR)
+    return (outbox.thread_post(incident, found), ranked, chart)
 
 
 def _is_same(incident: Incident, reason: str) -> bool:
@@ -108,7 +105,10 @@ def _found(diagnosis: Diagnosis) -> dict[str, object]:
     for item in diagnosis.evidence:
         name = "probes" if item.source.value == "probe" else item.source.value
         counts[name] = counts.get(name, 0) + 1
-    why = {gap.source.value if gap.source.value != "probe" else "probes": gap.detail for gap in diagnosis.gaps}
+    why = {
+        gap.source.value if gap.source.value != "probe" else "probes": gap.detail
+        for gap in diagnosis.gaps
+    }
     return {
         "sources": [
             {

@@ -60,7 +60,9 @@ def private_post(
 class Outbox:
     """Queues messages that do not belong to a timeline entry of their own."""
 
-    def __init__(self, store: Store, clock: Callable[[], datetime], wake: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, clock: Callable[[], datetime], wake: Callable[[], None]
+    ) -> None:
         self._store = store
         self._clock = clock
         self._wake = wake

@@ -61,9 +61,7 @@ class Probing:
             return Done()
         via = self._via(claim, payload["by"])
         for result in results:
-            await self._services.responding.record_probe(
-                incident_id, result, via, purpose="asked"
-            )
+            await self._services.responding.record_probe(incident_id, result, via, purpose="asked")
         incident = (await self._services.journal.load(incident_id)).incident
         post = outbox.thread_post(incident, message)
         await self._services.outbox.send(post, once=f"{claim.job.id}:post")
@@ -106,11 +104,9 @@ class Probing:
         payload: Mapping[str, Any],
     ) -> tuple[ExperimentVerdict, Localized, list[ProbeResult]]:
         if planned.probe is None:
-            return (*await self._query(incident, hypothesis, planned), [])
+            return (*await self._query(planned), [])
         nodes = [planned.node] if planned.node else list(incident.scope.nodes)
-        results = await self._run_all(
-            [planned.probe], nodes, planned.args, payload, PROBE_SECONDS
-        )
+        results = await self._run_all([planned.probe], nodes, planned.args, payload, PROBE_SECONDS)
         outcomes = [
             judge_experiment(hypothesis.cause, planned, result, self._services.catalogue)
             for result in results
@@ -130,9 +126,7 @@ class Probing:
             said = [item.error or f"{item.probe}: {item.status.value}" for item in results]
         return verdict, Localized.verbatim("; ".join(said) or "–"), results
 
-    async def _query(
-        self, incident: Incident, hypothesis: Hypothesis, planned: NextExperiment
-    ) -> tuple[ExperimentVerdict, Localized]:
+    async def _query(self, planned: NextExperiment) -> tuple[ExperimentVerdict, Localized]:
         """A read-only query decides nothing by itself: the ranking weighs it, a person reads it."""
         metrics = self._services.ports.metrics
         if metrics is None or planned.query is None:
@@ -244,4 +238,3 @@ def handlers(services: Services) -> Mapping[str, Handler]:
         requests.EXPERIMENT: probing.experiment,
         requests.MITIGATE: probing.mitigate,
     }
-

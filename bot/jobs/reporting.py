@@ -71,7 +71,7 @@ class Reporting:
         incident_id = payload["incident"]
         postmortem = await compile_report(self._services, incident_id)
         incident = (await self._services.journal.load(incident_id)).incident
-        wanted = [item for item in self._exporters(payload["formats"])]
+        wanted = self._exporters(payload["formats"])
         names: list[str] = []
         for exporter in wanted:
             written = await asyncio.to_thread(
@@ -117,9 +117,7 @@ class Reporting:
         incident_id = payload["incident"]
         incident = (await self._services.journal.load(incident_id)).incident
         proposals = propose_for(incident, self._services.catalogue)
-        via = Via(
-            by=payload["by"], at=self._services.clock(), key=claim.job.id, source="engine"
-        )
+        via = Via(by=payload["by"], at=self._services.clock(), key=claim.job.id, source="engine")
         recorded = await self._services.responding.propose_checklist(incident_id, proposals, via)
         post = outbox.thread_post(recorded.incident, Message(view="checklist"))
         await self._services.outbox.send(post, once=f"{claim.job.id}:post")

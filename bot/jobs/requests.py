@@ -115,7 +115,7 @@ def chart(
     incident_id: str, *, kind: str, by: str, query: str = "", range_seconds: float = 3600.0
 ) -> Job:
     """Draw and post a chart. kind: `symptom`, `deciding`, `recovery`, or `query` with a PromQL expression."""
-    job = Job(
+    return Job(
         kind=CHART,
         lane=f"chart:{incident_id}",
         payload={
@@ -126,7 +126,6 @@ def chart(
             "range_s": range_seconds,
         },
     )
-    return job
 
 
 def verify(incident_id: str, *, by: str) -> Job:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
@@ -48,7 +49,9 @@ def chain_svg(words: Wording) -> str:
         parts.append(drawn)
         top += height
     height = top + _MARGIN
-    alt = words.t("chain.alt", chain=" \u2190 ".join(words.say(link.title) for link in words.report.chain))
+    alt = words.t(
+        "chain.alt", chain=" \u2190 ".join(words.say(link.title) for link in words.report.chain)
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
         f'width="{WIDTH}" height="{height:.0f}" role="img" aria-label={quoteattr(visible(alt))}>'
@@ -130,7 +133,8 @@ def _arrow(top: float, label: str) -> str:
         f'<path d="M{x:.0f} {top + 4:.1f} L{x:.0f} {tip - 7:.1f}" stroke="{palette.NEUTRAL}" '
         f'stroke-width="1.6" fill="none"/>'
         f'<path d="M{x - 6:.0f} {tip - 9:.1f} L{x:.0f} {tip:.1f} L{x + 6:.0f} {tip - 9:.1f} Z" '
-        f'fill="{palette.NEUTRAL}"/>' + _text(x + 14, top + _GAP / 2 + 4, label, 12.5, palette.MUTED)
+        f'fill="{palette.NEUTRAL}"/>'
+        + _text(x + 14, top + _GAP / 2 + 4, label, 12.5, palette.MUTED)
     )
 
 
@@ -176,15 +180,8 @@ def _wrap_line(text: str, room: float, size: float) -> list[str]:
 
 
 def _tokens(text: str) -> list[str]:
-    tokens: list[str] = []
-    for letter in text:
-        if tokens and not _is_wide(letter) and tokens[-1][-1] != " " and not _is_wide(tokens[-1][-1]):
-            tokens[-1] += letter
-        elif tokens and letter == " ":
-            tokens[-1] += letter
-        else:
-            tokens.append(letter)
-    return tokens
+    """Pieces that a line may break between: a word with the spaces behind it, a wide letter alone."""
+    return re.findall(r"[\u2e80-\uffef]\s*|[^\s\u2e80-\uffef]+\s*|\s+", text)
 
 
 def _is_wide(letter: str) -> bool:
@@ -194,7 +191,11 @@ def _is_wide(letter: str) -> bool:
 def _width(text: str, size: float) -> float:
     """An upper estimate: a wide letter is one em, capitals and digits two thirds, the rest a little over half."""
     share = sum(
-        1.0 if _is_wide(letter) else 0.66 if letter.isupper() or letter.isdigit() or letter in "mw_%" else 0.55
+        1.0
+        if _is_wide(letter)
+        else 0.66
+        if letter.isupper() or letter.isdigit() or letter in "mw_%"
+        else 0.55
         for letter in text
     )
     return share * size

@@ -71,7 +71,9 @@ def compile_postmortem(
             CitedEvidence(id=item.id, evidence=item)
             for item in sorted(incident.evidence, key=_evidence_order)
         ),
-        gaps=tuple(sorted(set(incident.gaps), key=lambda g: (g.source, g.plugin, g.query, g.node or ""))),
+        gaps=tuple(
+            sorted(set(incident.gaps), key=lambda g: (g.source, g.plugin, g.query, g.node or ""))
+        ),
         sources=dict(sorted(incident.sources.items())),
         charts=tuple(_chart(ref, incident, charts) for ref in incident.charts),
         hypotheses=incident.hypotheses,
@@ -153,10 +155,12 @@ def _verified_at(incident: Incident, entries: Sequence[Entry]) -> datetime | Non
         return None
     return _first(
         entries,
-        lambda e: e.kind is EntryKind.ACTION
-        and e.op == "verified"
-        and e.data.get("verified") is True
-        and e.at >= fix.at,
+        lambda e: (
+            e.kind is EntryKind.ACTION
+            and e.op == "verified"
+            and e.data.get("verified") is True
+            and e.at >= fix.at
+        ),
     )
 
 

@@ -186,7 +186,9 @@ def _root_cause(report: Postmortem, locale: Locale) -> dict[str, Any]:
     return {
         "cause": root.cause,
         "trigger": (
-            {"change": trigger.change, "summary": _say(trigger.summary, locale)} if trigger else None
+            {"change": trigger.change, "summary": _say(trigger.summary, locale)}
+            if trigger
+            else None
         ),
         "deep_cause": _say(root.deep_cause, locale),
         "prevention": _say(root.prevention, locale),

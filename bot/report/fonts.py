@@ -52,7 +52,9 @@ def find_chinese_font(folders: Sequence[Path] | None = None) -> FontFiles | None
             found = _first(folder.rglob(pattern)) if folder.is_dir() else None
             if found is not None:
                 bold = found.with_name(found.name.replace("Regular", "Bold"))
-                return FontFiles(regular=found, bold=bold if bold != found and bold.is_file() else None)
+                return FontFiles(
+                    regular=found, bold=bold if bold != found and bold.is_file() else None
+                )
     return None
 
 

@@ -39,7 +39,8 @@ def write_markdown(page: Page, *, folder: str) -> tuple[str, dict[str, bytes]]:
     lines = [
         f"# {escape(page.title)}",
         "",
-        f"{escape(page.subtitle)} · " + " · ".join(f"**{escape(badge.text)}**" for badge in page.badges),
+        f"{escape(page.subtitle)} · "
+        + " · ".join(f"**{escape(badge.text)}**" for badge in page.badges),
         "",
     ]
     lines += [f"- [{escape(section.title)}](#{section.id})" for section in page.sections]
@@ -50,10 +51,10 @@ def write_markdown(page: Page, *, folder: str) -> tuple[str, dict[str, bytes]]:
 
 
 def escape(text: str) -> str:
-    """`text` as one line of inert Markdown: no character of it is markup, line breaks become `<br>`.
+    r"""`text` as one line of inert Markdown: no character of it is markup, line breaks become `<br>`.
 
-    >>> escape("a | <b>*x*</b>")
-    'a \\\\| &lt;b&gt;\\\\*x\\\\*&lt;/b&gt;'
+    >>> print(escape("a | <b>*x*</b>"))
+    a \| &lt;b&gt;\*x\*&lt;/b&gt;
     """
     lines = visible(text).strip("\n").split("\n")
     return "<br>".join(_escape_line(line) for line in lines)
@@ -98,7 +99,9 @@ class _Writer:
             case Subhead():
                 return [f"### {escape(block.text)}"]
             case Facts():
-                rows = [Row(cells=((Span(label, Tone.STRONG),), value)) for label, value in block.rows]
+                rows = [
+                    Row(cells=((Span(label, Tone.STRONG),), value)) for label, value in block.rows
+                ]
                 return _grid(("", ""), rows)
             case Cards():
                 lines: list[str] = []
@@ -108,7 +111,11 @@ class _Writer:
             case Table():
                 grid = _grid(block.columns, block.rows)
                 # A caption that repeats the heading above it is noise.
-                return grid if block.caption == self.title else [f"**{escape(block.caption)}**", "", *grid]
+                return (
+                    grid
+                    if block.caption == self.title
+                    else [f"**{escape(block.caption)}**", "", *grid]
+                )
             case Items():
                 return [f"- {inline(item)}" for item in block.items]
             case Figure():

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from bot.domain.postmortem import SCHEMA, Answer, DurationName, Postmortem, ReportState, TimelineLine
+from bot.domain.postmortem import (
+    SCHEMA,
+    Answer,
+    DurationName,
+    Postmortem,
+    ReportState,
+    TimelineLine,
+)
 from bot.domain.text import Locale
 from bot.domain.timeline import SYSTEM_AUTHOR
 from bot.report.blocks import (
@@ -26,7 +33,12 @@ from bot.report.outline_followup import appendix_section, followup_sections
 from bot.report.wording import Wording, plain, web_address
 
 _SEVERITY_TONES = {"sev1": Tone.BAD, "sev2": Tone.WARN}
-_STATUS_TONES = {"open": Tone.BAD, "mitigated": Tone.WARN, "recovered": Tone.GOOD, "resolved": Tone.GOOD}
+_STATUS_TONES = {
+    "open": Tone.BAD,
+    "mitigated": Tone.WARN,
+    "recovered": Tone.GOOD,
+    "resolved": Tone.GOOD,
+}
 
 
 def outline(report: Postmortem, locale: Locale) -> Page:
@@ -89,7 +101,11 @@ def _card(words: Wording, answer: Answer) -> Card:
         return Card(title=title, body=tuple(body), tone=Tone.WARN)
     body = list(plain(words.say(answer.text)))
     if answer.needs_evidence:
-        body += [Span("\n"), Span(words.t("evidence_refs"), Tone.MUTED), *words.refs(answer.evidence)]
+        body += [
+            Span("\n"),
+            Span(words.t("evidence_refs"), Tone.MUTED),
+            *words.refs(answer.evidence),
+        ]
     return Card(title=title, body=tuple(body), tone=Tone.GOOD)
 
 
@@ -102,7 +118,9 @@ def _unanswered(words: Wording, answer: Answer) -> str:
         return text
     best = max(candidates, key=lambda item: item.probability)
     nearest = words.t(
-        "not_established.leading", title=words.say(best.title), probability=f"{best.probability:.0%}"
+        "not_established.leading",
+        title=words.say(best.title),
+        probability=f"{best.probability:.0%}",
     )
     return f"{text} {nearest}"
 
@@ -126,16 +144,23 @@ def _facts(words: Wording) -> Section:
         "models": scope.models,
         "tenants": scope.tenants,
     }
-    rows += [(words.t(f"fact.{key}"), plain(", ".join(names))) for key, names in parts.items() if names]
+    rows += [
+        (words.t(f"fact.{key}"), plain(", ".join(names))) for key, names in parts.items() if names
+    ]
     if any(parts.values()):
         state = "scope_confirmed" if scope.is_confirmed else "scope_proposed"
         rows.append((words.t("fact.scope_state"), plain(words.t(f"fact.{state}"))))
-    roles = ", ".join(f"{words.t(f'fact.role.{role}')}: {name}" for role, name in header.roles.items())
+    roles = ", ".join(
+        f"{words.t(f'fact.role.{role}')}: {name}" for role, name in header.roles.items()
+    )
     rows += [
         (words.t("fact.roles"), plain(roles) or none),
         (words.t("fact.began"), plain(words.stamp(header.began_at)) or none),
         (words.t("fact.opened"), plain(words.stamp(header.opened_at))),
-        (words.t("fact.ended"), plain(words.stamp(header.ended_at)) or plain(words.t("fact.ongoing"))),
+        (
+            words.t("fact.ended"),
+            plain(words.stamp(header.ended_at)) or plain(words.t("fact.ongoing")),
+        ),
         (
             words.t("fact.resolved"),
             plain(words.stamp(header.resolved_at)) or plain(words.t("fact.ongoing")),
@@ -195,10 +220,15 @@ def _impact(words: Wording) -> Section:
             )
             for item in report.symptoms
         )
-        columns = tuple(words.t(f"symptom.{key}") for key in ("id", "what", "scope", "since", "metric"))
+        columns = tuple(
+            words.t(f"symptom.{key}") for key in ("id", "what", "scope", "since", "metric")
+        )
         blocks.append(
             Table(
-                caption=words.t("symptom.caption"), columns=columns, rows=rows, widths=(8, 30, 16, 20, 26)
+                caption=words.t("symptom.caption"),
+                columns=columns,
+                rows=rows,
+                widths=(8, 30, 16, 20, 26),
             )
         )
     else:
@@ -217,7 +247,12 @@ def _impact(words: Wording) -> Section:
         )
         columns = tuple(words.t(f"alerts.{key}") for key in ("name", "summary", "starts", "ends"))
         blocks.append(
-            Table(caption=words.t("alerts.caption"), columns=columns, rows=rows, widths=(22, 38, 20, 20))
+            Table(
+                caption=words.t("alerts.caption"),
+                columns=columns,
+                rows=rows,
+                widths=(22, 38, 20, 20),
+            )
         )
     return Section(id="impact", title=words.t("section.impact"), blocks=tuple(blocks))
 
@@ -264,5 +299,3 @@ def _line(words: Wording, line: TimelineLine) -> Row:
         anchor=f"t-{line.seq}",
         tone=Tone.MUTED if line.is_withheld else Tone.PLAIN,
     )
-
-

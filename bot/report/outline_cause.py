@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from bot.domain.hypothesis import Contribution, Hypothesis, HypothesisStatus, LayerState
 from bot.domain.incident import ExperimentVerdict
-from bot.report.blocks import Block, Figure, Inline, Paragraph, Row, Section, Span, Subhead, Table, Tone
+from bot.report.blocks import (
+    Block,
+    Figure,
+    Inline,
+    Paragraph,
+    Row,
+    Section,
+    Span,
+    Subhead,
+    Table,
+    Tone,
+)
 from bot.report.chain_svg import chain_svg
 from bot.report.wording import Wording, anchor_of, plain
 
@@ -54,7 +65,9 @@ def _hypotheses(words: Wording) -> Section:
             cells=(
                 plain(words.t("hypothesis.rank", n=n, title=words.say(item.title))),
                 plain(f"{item.probability:.0%}"),
-                plain(words.t(f"hypothesis.status_{item.status.value}"), _STATUS_TONES[item.status]),
+                plain(
+                    words.t(f"hypothesis.status_{item.status.value}"), _STATUS_TONES[item.status]
+                ),
                 plain(" / ".join(part for part in (item.component, item.node) if part) or "–"),
                 plain(", ".join(item.explains) or "–"),
                 _why_fell(words, item),
@@ -99,7 +112,9 @@ def _contributions(words: Wording, item: Hypothesis) -> Table:
                 plain(words.t("hypothesis.missing"), Tone.WARN),
                 plain(
                     words.t(
-                        "hypothesis.why_missing", what=words.say(entry.what), why=words.say(entry.why)
+                        "hypothesis.why_missing",
+                        what=words.say(entry.what),
+                        why=words.say(entry.why),
                     )
                 ),
                 plain("–"),

@@ -7,7 +7,11 @@ from bot.domain.postmortem import CitedEvidence, ReportChart
 from bot.report.blocks import Block, Figure, Paragraph, Row, Section, Subhead, Table, Tone
 from bot.report.wording import Wording, anchor_of, plain, safe_name
 
-_STATE_TONES = {SourceState.OK: Tone.GOOD, SourceState.EMPTY: Tone.MUTED, SourceState.UNREACHABLE: Tone.BAD}
+_STATE_TONES = {
+    SourceState.OK: Tone.GOOD,
+    SourceState.EMPTY: Tone.MUTED,
+    SourceState.UNREACHABLE: Tone.BAD,
+}
 _EXPECTED = ("metrics", "logs", "traces", "events", "probes")
 
 
@@ -43,7 +47,9 @@ def _sources(words: Wording) -> Table:
         tone = _STATE_TONES[state] if state else Tone.WARN
         rows.append(Row(cells=(plain(words.source_name(name)), plain(text, tone))))
     columns = (words.t("source.name"), words.t("source.state"))
-    return Table(caption=words.t("source.caption"), columns=columns, rows=tuple(rows), widths=(30, 70))
+    return Table(
+        caption=words.t("source.caption"), columns=columns, rows=tuple(rows), widths=(30, 70)
+    )
 
 
 def _of_source(words: Wording, source: EvidenceSource, found: list[CitedEvidence]) -> Table:
@@ -102,7 +108,9 @@ def _gaps(words: Wording) -> Table:
         words.t("evidence.where"),
         words.t("evidence.gap_reason"),
     )
-    return Table(caption=words.t("evidence.gaps"), columns=columns, rows=rows, widths=(12, 38, 14, 36))
+    return Table(
+        caption=words.t("evidence.gaps"), columns=columns, rows=rows, widths=(12, 38, 14, 36)
+    )
 
 
 def _charts(words: Wording) -> Section:

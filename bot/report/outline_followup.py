@@ -66,9 +66,7 @@ def _mitigations(words: Wording) -> Section:
         for item in done
     )
     columns = tuple(words.t(f"mitigation.{name}") for name in ("at", "by", "text", "captured"))
-    table = Table(
-        caption=title, columns=columns, rows=rows, widths=(21, 14, 40, 25)
-    )
+    table = Table(caption=title, columns=columns, rows=rows, widths=(21, 14, 40, 25))
     return Section(id="mitigations", title=title, blocks=(table,))
 
 
@@ -102,7 +100,9 @@ def _checklist(words: Wording) -> Section:
     blocks: list[Block] = []
     for change in report.checklist_changes:
         status = words.t(f"checklist.status_{change.status.value}")
-        heading = words.t("checklist.heading", n=change.n, checklist=change.checklist, status=status)
+        heading = words.t(
+            "checklist.heading", n=change.n, checklist=change.checklist, status=status
+        )
         blocks.append(Subhead(text=heading))
         if change.reason:
             blocks.append(Paragraph(spans=plain(words.t("checklist.reason", reason=change.reason))))
@@ -112,7 +112,9 @@ def _checklist(words: Wording) -> Section:
         heading = words.t("checklist.monitoring", kind=proposal.kind.value, status=status)
         blocks.append(Subhead(text=heading))
         if proposal.reason:
-            blocks.append(Paragraph(spans=plain(words.t("checklist.reason", reason=proposal.reason))))
+            blocks.append(
+                Paragraph(spans=plain(words.t("checklist.reason", reason=proposal.reason)))
+            )
         blocks.append(Diff(text=proposal.diff))
     if not blocks:
         blocks.append(_muted(words.t("checklist.none")))
@@ -137,9 +139,7 @@ def _actions(words: Wording) -> Section:
         for item in items
     )
     columns = tuple(words.t(f"action.{name}") for name in ("n", "text", "owner", "due", "status"))
-    table = Table(
-        caption=title, columns=columns, rows=rows, widths=(7, 49, 17, 15, 12)
-    )
+    table = Table(caption=title, columns=columns, rows=rows, widths=(7, 49, 17, 15, 12))
     return Section(id="actions", title=title, blocks=(table,))
 
 
@@ -199,7 +199,9 @@ def _probe_row(words: Wording, probe: RawProbe) -> Row:
 
 
 def _raw(words: Wording, probe: RawProbe) -> Details:
-    text = json.dumps(probe.result.to_json(), ensure_ascii=False, indent=2, sort_keys=True, default=str)
+    text = json.dumps(
+        probe.result.to_json(), ensure_ascii=False, indent=2, sort_keys=True, default=str
+    )
     if len(text) > RAW_LIMIT:
         left = len(text) - RAW_LIMIT
         text = f"{text[:RAW_LIMIT]}\n{words.t('probe.shortened', left=left)}"

@@ -68,7 +68,9 @@ DEFAULT_RULES: tuple[Rule, ...] = (
     *(Rule(kind="secret", pattern=re.compile(text, re.DOTALL)) for text in _SECRETS),
     Rule(
         kind="email",
-        pattern=re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})*\.[A-Za-z]{2,}\b"),
+        pattern=re.compile(
+            r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})*\.[A-Za-z]{2,}\b"
+        ),
     ),
     Rule(
         kind="address",

@@ -144,13 +144,11 @@ class EmbeddedRedis:
         config.touch(mode=0o600)
         config.write_text(
             f"bind 127.0.0.1\nport {port}\ndir {self._dir}\nrequirepass {secret_file.read_text()}\n"
-            "appendonly yes\nappendfsync always\nsave \"\"\nmaxmemory-policy noeviction\n"
+            'appendonly yes\nappendfsync always\nsave ""\nmaxmemory-policy noeviction\n'
             "daemonize no\nloglevel notice\nlogfile redis.log\npidfile redis.pid\n"
         )
         # Not a Popen: the server may outlive this object, and whoever leaves last stops it.
-        null = [
-            (os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)
-        ]
+        null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1, 2)]
         binary = server_binary()
         pid = os.posix_spawn(
             binary, [binary, str(config)], os.environ, file_actions=null, setsid=True

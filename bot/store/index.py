@@ -197,9 +197,7 @@ class ChangeLog:
             StoreError: Redis is not reachable.
         """
         async with store_faults("read the change events"):
-            ids = await self._store.text.zrangebyscore(
-                _CHANGES, start.timestamp(), end.timestamp()
-            )
+            ids = await self._store.text.zrangebyscore(_CHANGES, start.timestamp(), end.timestamp())
             if not ids:
                 return ()
             bodies = await self._store.text.mget([f"rca:change:{item!s}" for item in ids])

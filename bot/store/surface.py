@@ -61,9 +61,7 @@ def _post_key(key: str) -> str:
 
 def post_progress(key: str, state: PostState) -> Batch:
     """The step that records how far a message got."""
-    return Batch().write(
-        "SET", _post_key(key), json.dumps(state.to_json()), "EX", POST_SECONDS
-    )
+    return Batch().write("SET", _post_key(key), json.dumps(state.to_json()), "EX", POST_SECONDS)
 
 
 async def post_state(store: Store, key: str) -> PostState | None:

@@ -121,9 +121,7 @@ async def texts(
             found[seq] = (None, ())
             continue
         history = tuple(
-            Revision(
-                text=Localized.from_json(item["text"]), replaced_at=parse_rfc3339(item["at"])
-            )
+            Revision(text=Localized.from_json(item["text"]), replaced_at=parse_rfc3339(item["at"]))
             for item in wordings[:-1]
         )
         found[seq] = (Localized.from_json(wordings[-1]["text"]), history)

@@ -30,14 +30,10 @@ GET: `state`, `messages?channel=&thread_ts=&user=`, `traffic?after=`, `wait?revi
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from typing import Any
 
-import httpx
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -45,23 +41,15 @@ from starlette.routing import Route
 from bot.workspace import samples
 from bot.workspace.blocks import ChoiceError
 from bot.workspace.composer import as_message
-from bot.workspace.config import webhook_url
 from bot.workspace.control_body import ControlBody, ControlError
-from bot.workspace.delivery import Courier
-from bot.workspace.faults import Fault, FaultKind
-from bot.workspace.http_carrier import HttpCarrier
 from bot.workspace.interactions import Interactions
 from bot.workspace.records import Channel, Json, Message, User
+from bot.workspace.rig import Act, Rig
 from bot.workspace.screen import Screen
 from bot.workspace.services import Services
-from bot.workspace.socket_carrier import SocketCarrier
 from bot.workspace.state import Content
 
 _APPS = {"alertmanager": "B0ALERTMGR", "grafana": "B0GRAFANA", "pagerduty": "B0PAGER"}
-_WEBHOOK_SECONDS = 10.0
-_LONGEST_WAIT_SECONDS = 30.0
-
-Act = Callable[[ControlBody], Awaitable[Json]]
 
 
 class Control:
@@ -70,17 +58,15 @@ class Control:
     def __init__(
         self,
         services: Services,
-        courier: Courier,
         interactions: Interactions,
         screen: Screen,
-        client: httpx.AsyncClient,
+        rig: Rig,
     ) -> None:
         self._services = services
         self._workspace = services.workspace
-        self._courier = courier
         self._interactions = interactions
         self._screen = screen
-        self._client = client
+        self._rig = rig
 
     def routes(self) -> list[Route]:
         """Every route of the control API."""
@@ -99,28 +85,17 @@ class Control:
             "view_close": self._view_close,
             "home": self._home,
             "alert_bot_message": self._alert_bot_message,
-            "webhook": self._webhook,
-            "bot": self._bot,
-            "clock": self._clock,
-            "fault": self._fault,
-            "faults/clear": self._faults_clear,
-            "rate_limits": self._rate_limits,
-            "socket": self._socket,
-            "traffic/clear": self._traffic_clear,
-        }
-        reads = {
-            "state": self._state,
-            "messages": self._messages,
-            "traffic": self._traffic,
-            "wait": self._wait,
-            "idle": self._idle,
+            **self._rig.acts(),
         }
         return [
             *(
                 Route(f"/control/{path}", self._endpoint(act), methods=["POST"])
                 for path, act in acts.items()
             ),
-            *(Route(f"/control/{path}", read, methods=["GET"]) for path, read in reads.items()),
+            *(
+                Route(f"/control/{path}", read, methods=["GET"])
+                for path, read in self._rig.reads().items()
+            ),
         ]
 
     def _endpoint(self, act: Act) -> Callable[[Request], Awaitable[Response]]:
@@ -284,113 +259,6 @@ class Control:
         self._workspace.post(message)
         return {"ts": message.ts, "channel": channel.id}
 
-    async def _webhook(self, body: ControlBody) -> Json:
-        carrier = self._courier.carrier
-        url = carrier.bot_url if isinstance(carrier, HttpCarrier) else None
-        url = url or self._services.config.bot_url
-        if url is None:
-            raise ControlError("the app's URL is not known; set it with /control/bot")
-        sent = body.get("body") or samples.alertmanager_webhook(
-            datetime.now(UTC), is_resolved=bool(body.get("resolved"))
-        )
-        token = self._services.config.webhook_token
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        try:
-            response = await self._client.post(
-                webhook_url(url, "alertmanager"),
-                json=sent,
-                headers=headers,
-                timeout=_WEBHOOK_SECONDS,
-            )
-        except httpx.HTTPError as error:
-            return {"ok": False, "status": 0, "error": type(error).__name__}
-        return {
-            "ok": response.is_success,
-            "status": response.status_code,
-            "answer": response.text[:2000],
-        }
-
-    async def _bot(self, body: ControlBody) -> Json:
-        carrier = self._courier.carrier
-        if not isinstance(carrier, HttpCarrier):
-            raise ControlError("the app is on Socket Mode; it finds the workspace itself")
-        carrier.bot_url = body.text("url")
-        return {}
-
-    async def _clock(self, body: ControlBody) -> Json:
-        try:
-            await self._workspace.clock.advance(body.seconds("advance_s"))
-        except ValueError as error:
-            raise ControlError(str(error)) from error
-        return {"now": self._workspace.clock.now()}
-
-    async def _fault(self, body: ControlBody) -> Json:
-        try:
-            kind = FaultKind(body.text("kind"))
-        except ValueError as error:
-            raise ControlError(f"'kind' is one of: {', '.join(FaultKind)}") from error
-        self._services.faults.add(
-            Fault(
-                kind=kind,
-                target=body.optional_text("target") or "*",
-                times=int(body.get("times", 1)),
-                error=body.optional_text("error") or "internal_error",
-                status=int(body.get("status", 500)),
-                seconds=float(body.get("seconds", 0.0)),
-                retry_after_seconds=body.get("retry_after_s"),
-            )
-        )
-        return {}
-
-    async def _faults_clear(self, _: ControlBody) -> Json:
-        self._services.faults.clear()
-        return {}
-
-    async def _rate_limits(self, body: ControlBody) -> Json:
-        self._services.is_rate_limited = bool(body.get("enabled", True))
-        return {}
-
-    async def _socket(self, body: ControlBody) -> Json:
-        carrier = self._courier.carrier
-        if not isinstance(carrier, SocketCarrier):
-            raise ControlError("the app is on HTTP; it has no connection to close")
-        count = await carrier.disconnect(
-            body.optional_text("reason") or "refresh_requested",
-            is_closing=bool(body.get("close", True)),
-        )
-        return {"connections": count}
-
-    async def _traffic_clear(self, _: ControlBody) -> Json:
-        self._services.traffic.clear()
-        return {}
-
-    async def _state(self, _: Request) -> Response:
-        return JSONResponse({"ok": True, **self._screen.snapshot()})
-
-    async def _messages(self, request: Request) -> Response:
-        query = request.query_params
-        messages = self._screen.messages(
-            channel=query.get("channel"), thread_ts=query.get("thread_ts"), user=query.get("user")
-        )
-        return JSONResponse(
-            {"ok": True, "revision": self._workspace.revision, "messages": messages}
-        )
-
-    async def _traffic(self, request: Request) -> Response:
-        exchanges = self._services.traffic.after(_whole(request, "after"))
-        return JSONResponse({"ok": True, "traffic": [e.to_json() for e in exchanges]})
-
-    async def _wait(self, request: Request) -> Response:
-        seen = _whole(request, "revision")
-        await self._screen.changed_since(seen, timeout_seconds=_timeout(request))
-        return JSONResponse({"ok": True, "revision": self._workspace.revision})
-
-    async def _idle(self, request: Request) -> Response:
-        deadline = asyncio.get_running_loop().time() + _timeout(request)
-        while not self._courier.is_idle and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(0.01)
-        return JSONResponse({"ok": True, "idle": self._courier.is_idle})
-
     def _must_be_in(self, user: User, channel: Channel) -> None:
         if user.id not in channel.members:
             raise ControlError(f"{user.id} is not in {channel.id}; join first")
@@ -406,16 +274,3 @@ class Control:
         if message is None:
             raise ControlError(f"no message {thread_ts} in {channel.id} to reply to")
         return message.thread_ts if message.is_reply else message.ts
-
-
-def _whole(request: Request, name: str) -> int:
-    text: Any = request.query_params.get(name, "0")
-    return int(text) if text.isdigit() else 0
-
-
-def _timeout(request: Request) -> float:
-    try:
-        asked = float(request.query_params.get("timeout_s", "10"))
-    except ValueError:
-        asked = 10.0
-    return max(0.0, min(asked, _LONGEST_WAIT_SECONDS))

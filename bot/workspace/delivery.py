@@ -85,6 +85,8 @@ class Courier:
         self._held: Outgoing | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._unsettled = 0
+        self._settled = asyncio.Event()
+        self._settled.set()
 
     def offer(self, payload: Json) -> None:
         """Queues an event envelope."""
@@ -116,20 +118,30 @@ class Courier:
                 outgoing = await self._queue.get()
                 ack = await self._attempt(outgoing)
                 if ack.is_good or ack.wants_no_retry:
-                    self._unsettled -= 1
+                    self._settle()
                 else:
                     self._spawn(self._retry(outgoing, ack))
         finally:
             for task in self._tasks:
                 task.cancel()
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether every event was acknowledged or given up."""
-        return self._unsettled == 0
+    async def wait_idle(self, timeout_seconds: float) -> bool:
+        """Waits until every event was acknowledged or given up; False if that took too long."""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._settled.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _settle(self) -> None:
+        self._unsettled -= 1
+        if self._unsettled == 0:
+            self._settled.set()
 
     def _put(self, outgoing: Outgoing) -> None:
         self._unsettled += 1
+        self._settled.clear()
         self._queue.put_nowait(outgoing)
 
     async def _retry(self, outgoing: Outgoing, ack: Ack) -> None:
@@ -151,7 +163,7 @@ class Courier:
                 "event_given_up", event_id=outgoing.payload.get("event_id"), reason=ack.reason
             )
         finally:
-            self._unsettled -= 1
+            self._settle()
 
     async def _attempt(self, outgoing: Outgoing) -> Ack:
         if delay := self._faults.take(FaultKind.DELAY, outgoing.what):

@@ -31,6 +31,7 @@ from bot.workspace.http_carrier import HttpCarrier
 from bot.workspace.interactions import Interactions
 from bot.workspace.page import Page
 from bot.workspace.ratelimit import RateLimiter
+from bot.workspace.rig import Rig
 from bot.workspace.screen import Screen
 from bot.workspace.services import Services
 from bot.workspace.socket_carrier import SocketCarrier
@@ -77,7 +78,8 @@ def create_app(workspace: Workspace, config: WorkspaceConfig) -> Starlette:
     )
     workspace.listen(lambda change: _offer(services, courier, change))
     screen = Screen(services)
-    control = Control(services, courier, Interactions(services, courier), screen, client)
+    rig = Rig(services, courier, screen, client)
+    control = Control(services, Interactions(services, courier), screen, rig)
     files = FileRoutes(services)
 
     async def link(connection: WebSocket) -> None:

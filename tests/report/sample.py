@@ -222,13 +222,17 @@ def hypotheses() -> tuple[Hypothesis, ...]:
     """A ranking with one that stands, one that falls and the honest alternative."""
     pinned = Hypothesis(
         cause=CAUSE,
-        title=Localized("Pinned-memory allocation blocked by lock contention", "锁页内存分配被锁竞争阻塞"),
+        title=Localized(
+            "Pinned-memory allocation blocked by lock contention", "锁页内存分配被锁竞争阻塞"
+        ),
         probability=0.83,
         node=NODE,
         component=SERVICE,
         chain=(CAUSE,),
         supports=(
-            Contribution(source=EvidenceSource.TRACES, summary=COPY.summary, ref=COPY.id, weight=1.9),
+            Contribution(
+                source=EvidenceSource.TRACES, summary=COPY.summary, ref=COPY.id, weight=1.9
+            ),
             Contribution(
                 source=EvidenceSource.PROBE, summary=ALLOCATOR.summary, ref=ALLOCATOR.id, weight=2.4
             ),
@@ -359,8 +363,20 @@ def _open(script: Script, locale: Locale) -> None:
         op="firing",
         alert=alert.to_json(),
     )
-    script.add(1, EntryKind.SYSTEM, Localized("Thread attached", "已建立讨论串"), op="attached", thread_ts="1796036641.000100")
-    script.add(2, EntryKind.STEP, Localized("Step 1: symptom", "第一步：症状"), op="entered", step="symptom")
+    script.add(
+        1,
+        EntryKind.SYSTEM,
+        Localized("Thread attached", "已建立讨论串"),
+        op="attached",
+        thread_ts="1796036641.000100",
+    )
+    script.add(
+        2,
+        EntryKind.STEP,
+        Localized("Step 1: symptom", "第一步：症状"),
+        op="entered",
+        step="symptom",
+    )
     script.add(
         95,
         EntryKind.SYMPTOM,
@@ -389,10 +405,20 @@ def _collect(script: Script) -> None:
     )
     layers = (
         LayerVerdict(
-            layer=Layer.RUNTIME, state=LayerState.ABNORMAL, why=Localized("waits in the buffer pool", "在缓冲池中等待")
+            layer=Layer.RUNTIME,
+            state=LayerState.ABNORMAL,
+            why=Localized("waits in the buffer pool", "在缓冲池中等待"),
         ),
-        LayerVerdict(layer=Layer.HOST, state=LayerState.CLEAN, why=Localized("CPU, memory and disk clean", "CPU、内存、磁盘正常")),
-        LayerVerdict(layer=Layer.NETWORK, state=LayerState.NOT_CHECKED, why=Localized("no probe answered", "没有探针应答")),
+        LayerVerdict(
+            layer=Layer.HOST,
+            state=LayerState.CLEAN,
+            why=Localized("CPU, memory and disk clean", "CPU、内存、磁盘正常"),
+        ),
+        LayerVerdict(
+            layer=Layer.NETWORK,
+            state=LayerState.NOT_CHECKED,
+            why=Localized("no probe answered", "没有探针应答"),
+        ),
     )
     script.add(
         22,
@@ -407,7 +433,9 @@ def _collect(script: Script) -> None:
     script.add(
         23,
         EntryKind.PROBE,
-        Localized("gpu_allocator on gpu-1: host allocation slow", "gpu-1 上的 gpu_allocator：主机分配缓慢"),
+        Localized(
+            "gpu_allocator on gpu-1: host allocation slow", "gpu-1 上的 gpu_allocator：主机分配缓慢"
+        ),
         purpose="collection",
         result=probe(
             "gpu_allocator",
@@ -429,7 +457,9 @@ def _collect(script: Script) -> None:
         EntryKind.PROBE,
         Localized("gpu_errors on gpu-1: denied", "gpu-1 上的 gpu_errors：无权限"),
         purpose="collection",
-        result=probe("gpu_errors", ProbeStatus.DENIED, error="NVML: insufficient permissions").to_json(),
+        result=probe(
+            "gpu_errors", ProbeStatus.DENIED, error="NVML: insufficient permissions"
+        ).to_json(),
     )
     script.add(
         25,
@@ -449,9 +479,19 @@ def _collect(script: Script) -> None:
 
 def _talk(script: Script, hostile: tuple[str, ...]) -> None:
     for number, text in enumerate(hostile):
-        script.say(100 + number, "U0PRIYA", text, permalink=f"https://example.slack.com/archives/C0/p{number}")
+        script.say(
+            100 + number,
+            "U0PRIYA",
+            text,
+            permalink=f"https://example.slack.com/archives/C0/p{number}",
+        )
     script.say(130, "U0SAM", SECRET_TEXT)
-    script.say(131, "U0LIN", "<@U0PRIYA> 请看 KV cache；<@U0GONE> 也看一下", permalink="javascript:alert(9)")
+    script.say(
+        131,
+        "U0LIN",
+        "<@U0PRIYA> 请看 KV cache；<@U0GONE> 也看一下",
+        permalink="javascript:alert(9)",
+    )
     wrong = script.say(140, "U0LIN", "延迟从 19:05 开始")
     script.say(150, "U0LIN", "更正：从 19:02 开始", corrects=wrong)
     script.say(
@@ -478,7 +518,13 @@ def _talk(script: Script, hostile: tuple[str, ...]) -> None:
 
 
 def _conclude(script: Script, charts: Mapping[str, bytes]) -> None:
-    experiment = dict(id="x1", cause=CAUSE, probe="process_stacks", node=NODE, args={"service": SERVICE})
+    experiment = {
+        "id": "x1",
+        "cause": CAUSE,
+        "probe": "process_stacks",
+        "node": NODE,
+        "args": {"service": SERVICE},
+    }
     for name, title in (
         ("symptom", Localized("P99 of translate-api", "translate-api 的 P99")),
         ("deciding", Localized("Deciding evidence", "决定性证据")),
@@ -491,7 +537,9 @@ def _conclude(script: Script, charts: Mapping[str, bytes]) -> None:
         author="U0LIN",
         op="planned",
         query=None,
-        predicted=Localized("most threads wait in the pool's acquire", "多数线程停在缓冲池的 acquire").to_json(),
+        predicted=Localized(
+            "most threads wait in the pool's acquire", "多数线程停在缓冲池的 acquire"
+        ).to_json(),
         would_refute=Localized("threads run or wait elsewhere", "线程在运行或停在别处").to_json(),
         **experiment,
     )
@@ -501,7 +549,9 @@ def _conclude(script: Script, charts: Mapping[str, bytes]) -> None:
         Localized("14 of 16 threads wait in acquire", "16 个线程中有 14 个停在 acquire"),
         op="finished",
         id="x1",
-        result=Localized("14 of 16 threads wait in acquire", "16 个线程中有 14 个停在 acquire").to_json(),
+        result=Localized(
+            "14 of 16 threads wait in acquire", "16 个线程中有 14 个停在 acquire"
+        ).to_json(),
         verdict="as_predicted",
         evidence=[ALLOCATOR.id],
     )
@@ -548,7 +598,14 @@ def _conclude(script: Script, charts: Mapping[str, bytes]) -> None:
         ).to_json(),
         evidence=[COPY.id, ALLOCATOR.id],
     )
-    script.add(500, EntryKind.ACTION, "rolled out the preallocated pool", author="U0LIN", source="slack", op="fix")
+    script.add(
+        500,
+        EntryKind.ACTION,
+        "rolled out the preallocated pool",
+        author="U0LIN",
+        source="slack",
+        op="fix",
+    )
     _chart(script, 620, "recovery", Localized("Before and after the fix", "修复前后对比"), charts)
     script.add(
         630,
@@ -625,7 +682,9 @@ def chart_spec(name: str = "deciding", *, panels: int = 3, step: float = 5.0) ->
     window = Window(BEGAN - timedelta(minutes=12), BEGAN + timedelta(minutes=18))
     fixed = BEGAN + timedelta(minutes=11)
 
-    def curve(low: float, high: float, *, gap: tuple[int, int] = (0, 0), phase: float = 0.0) -> tuple[Sample, ...]:
+    def curve(
+        low: float, high: float, *, gap: tuple[int, int] = (0, 0), phase: float = 0.0
+    ) -> tuple[Sample, ...]:
         samples = []
         count = int(window.seconds / step)
         for index in range(count + 1):
@@ -683,10 +742,26 @@ def chart_spec(name: str = "deciding", *, panels: int = 3, step: float = 5.0) ->
         window=window,
         panels=all_panels[:panels],
         marks=(
-            ChartMark(at=BEGAN - timedelta(minutes=8), label=Localized("deploy gateway 2.14.1", "部署 gateway 2.14.1"), kind="change"),
-            ChartMark(at=BEGAN + timedelta(seconds=40), label=Localized("alert TranslateP99High", "告警 TranslateP99High"), kind="alert"),
-            ChartMark(at=BEGAN + timedelta(seconds=110), label=Localized("incident opened", "事件开启"), kind="alert"),
-            ChartMark(at=fixed, label=Localized("fix: preallocated pool", "修复：预分配缓冲池"), kind="fix"),
+            ChartMark(
+                at=BEGAN - timedelta(minutes=8),
+                label=Localized("deploy gateway 2.14.1", "部署 gateway 2.14.1"),
+                kind="change",
+            ),
+            ChartMark(
+                at=BEGAN + timedelta(seconds=40),
+                label=Localized("alert TranslateP99High", "告警 TranslateP99High"),
+                kind="alert",
+            ),
+            ChartMark(
+                at=BEGAN + timedelta(seconds=110),
+                label=Localized("incident opened", "事件开启"),
+                kind="alert",
+            ),
+            ChartMark(
+                at=fixed,
+                label=Localized("fix: preallocated pool", "修复：预分配缓冲池"),
+                kind="fix",
+            ),
         ),
         onset=Window(BEGAN - timedelta(seconds=15), BEGAN + timedelta(seconds=20)),
     )

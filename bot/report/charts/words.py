@@ -19,10 +19,25 @@ from bot.report.plain import harmless_cell, visible
 _BINARY = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
 _DECIMAL = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _SECONDS = {"s", "sec", "second", "seconds"}
-_SCALED_SECONDS = {"ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6, "µs": 1e-6, "microseconds": 1e-6, "ns": 1e-9}
+_SCALED_SECONDS = {
+    "ms": 1e-3,
+    "milliseconds": 1e-3,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "microseconds": 1e-6,
+    "ns": 1e-9,
+}
 _BYTES = {"bytes", "byte", "b"}
 _RATIO = {"ratio", "share", "fraction"}
-_AS_WRITTEN = {"percent": "%", "celsius": "°C", "c": "°C", "watts": "W", "mhz": "MHz", "count": "", "1": ""}
+_AS_WRITTEN = {
+    "percent": "%",
+    "celsius": "°C",
+    "c": "°C",
+    "watts": "W",
+    "mhz": "MHz",
+    "count": "",
+    "1": "",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +84,9 @@ def scale_of(unit: str, values: Iterable[float]) -> Scale:
     if not rate and (per in _SECONDS or per in _SCALED_SECONDS):
         return _seconds(largest, _SCALED_SECONDS.get(per, 1.0))
     label = _AS_WRITTEN.get(name, unit.strip())
-    size, prefix = next(((size, text) for size, text in _DECIMAL if largest >= size * 10), (1.0, ""))
+    size, prefix = next(
+        ((size, text) for size, text in _DECIMAL if largest >= size * 10), (1.0, "")
+    )
     # A unit that has a prefix of its own (MHz) would read oddly with a second one.
     if prefix and (not label or label.startswith(("req", "tok", "1/", "/", "op"))):
         return Scale(1 / size, f"{prefix} {label}".strip())
@@ -139,7 +156,8 @@ def alternative(spec: ChartSpec, zone: ZoneInfo) -> Localized:
         )
         sentences.append(say("report.drawn.alt_marks", marks=marks))
     return Localized(
-        visible(" ".join(item.en for item in sentences)), visible("".join(item.zh for item in sentences))
+        visible(" ".join(item.en for item in sentences)),
+        visible("".join(item.zh for item in sentences)),
     )
 
 
@@ -186,6 +204,8 @@ def data_csv(spec: ChartSpec) -> bytes:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["time", *(harmless_cell(visible(column)) for column in columns)])
     for at in sorted(rows):
-        cells = [repr(rows[at][index]) if index in rows[at] else "" for index in range(len(columns))]
+        cells = [
+            repr(rows[at][index]) if index in rows[at] else "" for index in range(len(columns))
+        ]
         writer.writerow([to_rfc3339(at), *cells])
     return out.getvalue().encode("utf-8", "replace")

@@ -1,45 +1,26 @@
-"""Draws charts; the only importer of matplotlib. Drawing takes a tenth of a second and more: never on the event loop."""
+"""One chart on a figure: panels on a shared time axis, marks above them, where the numbers came from below."""
 
 from __future__ import annotations
 
-import io
-import logging
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from functools import cache
-from pathlib import Path
-from threading import Lock
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
-import matplotlib as mpl
-from matplotlib import dates, font_manager
+from matplotlib import dates
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from bot.domain.evidence import ChartMark, ChartPanel, ChartSpec, Series
 from bot.domain.text import Locale, Localized
-from bot.locales import translate
+from bot.locales import say, translate
 from bot.report import palette
-from bot.report.chart_text import (
-    Scale,
-    alternative,
-    data_csv,
-    names_of,
-    scale_of,
-    significant,
-    step_text,
-    values_of,
-)
+from bot.report.charts.words import Scale, names_of, scale_of, significant, step_text, values_of
 from bot.report.clock import Clock
-from bot.report.fonts import INSTALL_HINT, FontFiles, find_chinese_font
 from bot.report.plain import visible
-
-_log = logging.getLogger(__name__)
 
 DPI = 100
 WIDTH = 1000
@@ -59,107 +40,19 @@ _MARK_COLOURS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
-    """A drawn chart. `csv` holds the numbers behind it, `alt` says the same in words."""
-
-    png: bytes
-    svg: bytes
-    csv: bytes
-    alt: Localized
-
-
-def draw(spec: ChartSpec, locale: Locale, *, zone: str = "UTC") -> Chart:
-    """Draws a chart in one language, times in `zone` (IANA name); it blocks, so call it in a worker.
-
-    The same spec gives the same bytes. Without a font that covers Chinese a Chinese chart is drawn in English, and a
-    warning is logged; no character is ever drawn as a box.
-    """
-    painter = _painter()
-    with painter.lock:
-        png, svg = painter.paint(spec, locale, ZoneInfo(zone))
-    return Chart(png=png, svg=svg, csv=data_csv(spec), alt=alternative(spec, ZoneInfo(zone)))
-
-
-@cache
-def _painter() -> Painter:
-    return Painter.with_fonts(find_chinese_font())
-
-
-@dataclass(slots=True)
-class Painter:
-    """One figure that is cleared and used again (a new one costs twice the time), and the fonts that it draws with.
-
-    families: tried in order for each character. covered: code points that one of them has.
-    """
-
-    families: tuple[str, ...]
-    covered: frozenset[int]
-    has_chinese: bool
-    figure: Figure = field(default_factory=lambda: Figure(dpi=DPI, facecolor=palette.SURFACE))
-    lock: Lock = field(default_factory=Lock)
-
-    @classmethod
-    def with_fonts(cls, chinese: FontFiles | None) -> Painter:
-        """A painter that draws with `chinese` before matplotlib's own DejaVu Sans."""
-        mpl.rcParams.update(
-            {
-                "text.parse_math": False,  # a label with two dollar signs is no formula
-                "svg.fonttype": "none",  # text stays text: it can be read, searched and masked
-                "svg.hashsalt": "rca-bot",
-                "axes.unicode_minus": True,
-                "path.simplify_threshold": 0.5,
-            }
-        )
-        families, covered = ["DejaVu Sans"], set(_charmap(font_manager.findfont("DejaVu Sans")))
-        if chinese is None:
-            _log.warning("no font covers Chinese, charts are drawn in English: %s", INSTALL_HINT)
-        else:
-            families.insert(0, _register(chinese))
-            covered |= set(_charmap(font_manager.findfont(families[0])))
-        return cls(tuple(families), frozenset(covered), chinese is not None)
-
-    def paint(self, spec: ChartSpec, locale: Locale, zone: ZoneInfo) -> tuple[bytes, bytes]:
-        """PNG and SVG of the chart."""
-        speaks = locale if locale is not Locale.ZH_CN or self.has_chinese else Locale.EN
-        mpl.rcParams["font.family"] = list(self.families)
-        canvas = FigureCanvasAgg(self.figure)
-        self.figure.clear()
-        _Drawing(self, spec, speaks, zone).draw()
-        png, svg = io.BytesIO(), io.BytesIO()
-        canvas.print_png(png, pil_kwargs={"compress_level": 1}, metadata={"Software": None})
-        self.figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-        return png.getvalue(), svg.getvalue()
-
-    def drawable(self, text: str) -> str:
-        """`text` on one line, without the characters that no font has; a question mark if none is left."""
-        line = " ".join(visible(text).split())
-        kept = "".join(letter for letter in line if ord(letter) in self.covered or letter == " ")
-        return " ".join(kept.split()) or ("?" if line else "")
-
-
-def _charmap(path: str) -> dict[int, int]:
-    return dict(font_manager.get_font(path).get_charmap())
-
-
-def _register(files: FontFiles) -> str:
-    """Makes the files known to matplotlib whatever its cache says, and returns the family's name for simplified Chinese."""
-    names: list[str] = []
-    for path in (files.regular, files.bold):
-        if path is not None:
-            before = len(font_manager.fontManager.ttflist)
-            font_manager.fontManager.addfont(str(path))
-            names += [entry.name for entry in font_manager.fontManager.ttflist[before:]]
-    sans = [name for name in names if "Mono" not in name] or [Path(files.regular).stem]
-    return next((name for name in sans if name.endswith((" SC", " CN"))), sans[0])
-
-
-class _Drawing:
+class Drawing:
     """One chart being drawn. All positions are pixels from the top left until they reach matplotlib."""
 
-    def __init__(self, painter: Painter, spec: ChartSpec, locale: Locale, zone: ZoneInfo) -> None:
-        self.painter = painter
-        self.figure = painter.figure
+    def __init__(
+        self,
+        figure: Figure,
+        drawable: Callable[[str], str],
+        spec: ChartSpec,
+        locale: Locale,
+        zone: ZoneInfo,
+    ) -> None:
+        self.figure = figure
+        self.drawable = drawable
         self.spec = spec
         self.locale = locale
         self.zone = zone
@@ -178,14 +71,16 @@ class _Drawing:
         return translate(self.locale, f"report.drawn.{key}", **fields)
 
     def say(self, text: Localized) -> str:
-        return self.painter.drawable(text.in_locale(self.locale))
+        return self.drawable(text.in_locale(self.locale))
 
     def draw(self) -> None:
         self.figure.set_size_inches(WIDTH / DPI, self.height / DPI)
         clock = Clock(self.zone)
-        self._write(_LEFT - 56, 26, self._fit(self.say(self.spec.title), 15, WIDTH - 40), 15, weight="bold")
+        self._write(
+            _LEFT - 56, 26, self._fit(self.say(self.spec.title), 15, WIDTH - 40), 15, weight="bold"
+        )
         zone = f"{clock.span(self.spec.window)} ({self.zone.key})"
-        self._write(_LEFT - 56, 47, self.painter.drawable(zone), 10, colour=palette.MUTED)
+        self._write(_LEFT - 56, 47, self.drawable(zone), 10, colour=palette.MUTED)
         axes = [self._panel(panel, index) for index, panel in enumerate(self.spec.panels)]
         if axes:
             self._time_axis(axes[-1])
@@ -208,7 +103,7 @@ class _Drawing:
         scale = scale_of(panel.unit, values)
         self._frame(axes, index == len(self.spec.panels) - 1)
         number = f"{index + 1}. " if len(self.spec.panels) > 1 else ""
-        unit = f" ({self.painter.drawable(scale.label)})" if scale.label else ""
+        unit = f" ({self.drawable(scale.label)})" if scale.label else ""
         room = WIDTH - _LEFT - 40 - self._width(number + unit, 11)
         title = f"{number}{self._fit(self.say(panel.title), 11, room)}{unit}"
         self._write(_LEFT, top - 8, title, 11, weight="bold")
@@ -237,23 +132,31 @@ class _Drawing:
             spine.set_color(palette.LINE)
         axes.tick_params(colors=palette.MUTED, labelsize=9, length=0, labelbottom=is_last, pad=5)
         axes.yaxis.set_major_locator(MaxNLocator(4))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _position: significant(round(value, 9))))
+        axes.yaxis.set_major_formatter(
+            FuncFormatter(lambda value, _position: significant(round(value, 9)))
+        )
 
     def _limits(self, axes: Axes, panel: ChartPanel, scale: Scale) -> list[tuple[float, str, str]]:
         labels = []
         low, high = panel.baseline_low, panel.baseline_high
         if low is not None and high is not None:
-            axes.axhspan(low * scale.factor, high * scale.factor, color=palette.BAND, lw=0, zorder=0.6)
+            axes.axhspan(
+                low * scale.factor, high * scale.factor, color=palette.BAND, lw=0, zorder=0.6
+            )
             labels.append(((low + high) / 2 * scale.factor, self.t("baseline"), palette.FIX))
         if panel.threshold is not None:
             y = panel.threshold * scale.factor
             axes.axhline(y, color=palette.THRESHOLD, lw=1.2, ls=(0, (5, 3)), zorder=1.5)
-            labels.append((y, self.t("threshold", value=scale.text(panel.threshold)), palette.THRESHOLD))
+            labels.append(
+                (y, self.t("threshold", value=scale.text(panel.threshold)), palette.THRESHOLD)
+            )
         return labels
 
     def _lines(self, axes: Axes, panel: ChartPanel, scale: Scale) -> list[tuple[float, str, str]]:
         named = list(zip(names_of(panel.series), panel.series, strict=True))
-        shown = sorted(named, key=lambda item: -max(_known(item[1]), default=-math.inf))[:_MOST_SERIES]
+        shown = sorted(named, key=lambda item: -max(_known(item[1]), default=-math.inf))[
+            :_MOST_SERIES
+        ]
         labels = []
         for index, (name, series) in enumerate(item for item in named if item in shown):
             colour = palette.SERIES[index % len(palette.SERIES)]
@@ -261,7 +164,14 @@ class _Drawing:
             axes.plot(times, values, color=colour, lw=1.7, zorder=3, solid_capstyle="round")
             lonely = [i for i in range(len(values)) if _is_alone(values, i)]
             if lonely:
-                axes.plot([times[i] for i in lonely], [values[i] for i in lonely], "o", color=colour, ms=3, zorder=3)
+                axes.plot(
+                    [times[i] for i in lonely],
+                    [values[i] for i in lonely],
+                    "o",
+                    color=colour,
+                    ms=3,
+                    zorder=3,
+                )
             known = [value for value in values if not math.isnan(value)]
             if known:
                 value = known[-1] / scale.factor
@@ -277,7 +187,7 @@ class _Drawing:
         """What stands beside a line: its last value, and its name with the middle cut out where it is too long."""
         if not is_named:
             return last
-        text = self.painter.drawable(name)
+        text = self.drawable(name)
         room = _RIGHT - 24 - self._width(f"  {last}", 9.5)
         while len(text) > 5 and self._width(text, 9.5) > room:
             middle = len(text) // 2
@@ -286,18 +196,34 @@ class _Drawing:
 
     def _gaps(self, axes: Axes, series: Sequence[Series]) -> None:
         """Hatches the spans in which the panel knows nothing at all."""
-        known = sorted({s.at for item in series for s in item.samples if s.value is not None and math.isfinite(s.value)})
+        known = sorted(
+            {
+                s.at
+                for item in series
+                for s in item.samples
+                if s.value is not None and math.isfinite(s.value)
+            }
+        )
         step = max((item.step_seconds for item in series), default=0.0)
-        for before, after in zip(known, known[1:], strict=False):
+        for before, after in pairwise(known):
             if step and (after - before).total_seconds() > 2.5 * step:
-                axes.axvspan(_days(before), _days(after), facecolor=palette.PANEL, edgecolor=palette.LINE, hatch="////", lw=0, zorder=0.4)
+                axes.axvspan(
+                    _days(before),
+                    _days(after),
+                    facecolor=palette.PANEL,
+                    edgecolor=palette.LINE,
+                    hatch="////",
+                    lw=0,
+                    zorder=0.4,
+                )
 
     def _side_labels(self, axes: Axes, labels: list[tuple[float, str, str]]) -> None:
         """Writes each label beside the end of its line, moved apart where two would overlap."""
         low, high = axes.get_ylim()
         height = 15.0
         wanted = sorted(
-            (min(max((high - y) / (high - low), 0.0), 1.0) * _PANEL, text, colour) for y, text, colour in labels
+            (min(max((high - y) / (high - low), 0.0), 1.0) * _PANEL, text, colour)
+            for y, text, colour in labels
         )
         placed: list[float] = []
         for y, _text, _colour in wanted:
@@ -325,8 +251,10 @@ class _Drawing:
         seconds = (self.end - self.start).total_seconds()
         form = "%H:%M:%S" if seconds <= 300 else "%H:%M" if seconds <= 129600 else "%m-%d %H:%M"
         for panel in self.figure.axes:
-            panel.xaxis.set_major_locator(dates.AutoDateLocator(tz=self.zone, minticks=4, maxticks=9))
-        axes.xaxis.set_major_formatter(dates.DateFormatter(form, tz=self.zone))
+            locator = dates.AutoDateLocator(tz=self.zone, minticks=4, maxticks=9)  # type: ignore[no-untyped-call]
+            panel.xaxis.set_major_locator(locator)
+        formatter = dates.DateFormatter(form, tz=self.zone)  # type: ignore[no-untyped-call]
+        axes.xaxis.set_major_formatter(formatter)
 
     def _lane(self) -> list[tuple[ChartMark, int, str, bool]]:
         """Each mark with the row that its label has to itself, and whether it stands left of its line."""
@@ -350,15 +278,19 @@ class _Drawing:
     def _all_marks(self) -> list[ChartMark]:
         marks = list(self.spec.marks)
         if self.spec.onset:
-            onset = Localized(translate(Locale.EN, "report.drawn.onset"), translate(Locale.ZH_CN, "report.drawn.onset"))
-            marks.append(ChartMark(at=self.spec.onset.start, label=onset, kind="onset"))
+            label = say("report.drawn.onset")
+            marks.append(ChartMark(at=self.spec.onset.start, label=label, kind="onset"))
         return marks
 
     def _marks(self, axes: list[Axes]) -> None:
         if not axes:
             return
         for mark, row, text, is_left in self.lane:
-            colour = palette.WARN if mark.kind == "onset" else _MARK_COLOURS.get(mark.kind, palette.NEUTRAL)
+            colour = (
+                palette.WARN
+                if mark.kind == "onset"
+                else _MARK_COLOURS.get(mark.kind, palette.NEUTRAL)
+            )
             x = _LEFT + self._share(mark.at) * (WIDTH - _LEFT - _RIGHT)
             y = _HEAD + row * _LANE_ROW + 8
             style = (0, (2, 2)) if mark.kind == "onset" else "-"
@@ -371,7 +303,9 @@ class _Drawing:
                 Line2D([x / WIDTH], [head], marker="v", ms=5, color=colour, lw=0, zorder=7)
             )
             side = "right" if is_left else "left"
-            self._write(x + (-8 if is_left else 8), y, text, 9.5, colour=colour, align=side, centre=True)
+            self._write(
+                x + (-8 if is_left else 8), y, text, 9.5, colour=colour, align=side, centre=True
+            )
 
     def _share(self, at: datetime) -> float:
         return (at - self.start) / (self.end - self.start)
@@ -390,7 +324,7 @@ class _Drawing:
             text = self._shorten_query(text, panel.query)
             lines.append(f"{index + 1}. {text}" if len(self.spec.panels) > 1 else text)
         lines += [note.in_locale(self.locale) for note in self.spec.notes]
-        return [self.painter.drawable(line) for line in lines]
+        return [self.drawable(line) for line in lines]
 
     def _shorten_query(self, text: str, query: str) -> str:
         """Cuts the query, not the step and the evidence id that stand behind it."""

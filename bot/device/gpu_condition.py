@@ -1,0 +1,208 @@
+"""Clocks, power, heat and memory of every GPU, throttle time as a delta over a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from bot.device.field import Unread, is_tolerable
+from bot.device.gpu import THROTTLE_COUNTERS, Gpu, decode_reasons, each_gpu
+from bot.device.nvml import NvmlLibrary
+
+Field = float | Unread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigInstance:
+    """One MIG device; utilization is not told at this level."""
+
+    instance: object
+    uuid: object
+    used_bytes: Field
+    total_bytes: Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuCondition:
+    """One GPU. `throttled_ratio` is the share of the window by kind, from the driver's nanosecond counters."""
+
+    index: int
+    identity: Mapping[str, object]
+    lost: str | None
+    skipped: str | None
+    reasons: int | Unread
+    sm_clock_mhz: Field
+    max_sm_clock_mhz: Field
+    performance_state: Field
+    temperature_celsius: Field
+    max_temperature_celsius: Field
+    slowdown_celsius: Field
+    power_watts: Field
+    power_limit_watts: Field
+    utilization_ratio: Field
+    memory_used_bytes: Field
+    memory_total_bytes: Field
+    throttled_ratio: Mapping[str, Field]
+    mig: tuple[MigInstance, ...] | Unread
+    slowest_call_seconds: float
+
+    @property
+    def unreadable(self) -> list[str]:
+        """Fields that failed, other than those that this card does not have."""
+        named = {
+            "throttle reasons": self.reasons,
+            "SM clock": self.sm_clock_mhz,
+            "temperature": self.temperature_celsius,
+            "power": self.power_watts,
+            "utilization": self.utilization_ratio,
+            # Under MIG the parent's memory may be withheld; the instances tell it.
+            "memory": None
+            if self.mig and not isinstance(self.mig, Unread)
+            else self.memory_used_bytes,
+        }
+        return [
+            f"{name}: {value.state.value} {value.detail}".strip()
+            for name, value in named.items()
+            if isinstance(value, Unread) and not is_tolerable(value)
+        ]
+
+    def to_row(self) -> dict[str, object]:
+        """The GPU as it stands in a result's data."""
+        row: dict[str, object] = {
+            "index": self.index,
+            **self.identity,
+            "lost": self.lost,
+            "skipped": self.skipped,
+            "throttle_reasons_raw": self.reasons,
+            "throttle_reasons": (
+                self.reasons if isinstance(self.reasons, Unread) else decode_reasons(self.reasons)
+            ),
+            "throttled_ratio": self.throttled_ratio,
+            "slowest_call_seconds": self.slowest_call_seconds,
+        }
+        for name in (
+            "sm_clock_mhz",
+            "max_sm_clock_mhz",
+            "performance_state",
+            "temperature_celsius",
+            "max_temperature_celsius",
+            "slowdown_celsius",
+            "power_watts",
+            "power_limit_watts",
+            "utilization_ratio",
+            "memory_used_bytes",
+            "memory_total_bytes",
+        ):
+            row[name] = getattr(self, name)
+        if isinstance(self.mig, Unread) or self.mig:
+            row["mig"] = (
+                self.mig
+                if isinstance(self.mig, Unread)
+                else [
+                    {
+                        "instance": item.instance,
+                        "uuid": item.uuid,
+                        "memory_used_bytes": item.used_bytes,
+                        "memory_total_bytes": item.total_bytes,
+                    }
+                    for item in self.mig
+                ]
+            )
+        return row
+
+
+@dataclass(slots=True)
+class _Pass:
+    gpu: Gpu
+    counters: dict[str, int | float | Unread] = field(default_factory=dict)
+
+
+def read_conditions(
+    library: NvmlLibrary,
+    wanted: tuple[int, ...] | None,
+    window_seconds: float,
+    *,
+    mark: Callable[[str], None],
+    skipped: Mapping[str, str],
+    wait: Callable[[float], None],
+    monotonic: Callable[[], float],
+) -> tuple[GpuCondition, ...]:
+    """Counters first, then the window, then everything.
+
+    Raises:
+        NvmlFailure: the driver does not even tell how many GPUs there are.
+    """
+    started = monotonic()
+    passes = [
+        _Pass(gpu, gpu.fields(THROTTLE_COUNTERS))
+        for gpu in each_gpu(library, wanted, mark, skipped)
+    ]
+    mark("window")
+    wait(window_seconds)
+    conditions: list[GpuCondition] = []
+    for item in passes:
+        mark(f"gpu {item.gpu.index}" if item.gpu.skipped is None else "skipped")
+        after = item.gpu.fields(THROTTLE_COUNTERS)
+        seconds = max(1e-6, monotonic() - started)
+        throttled = {
+            name: _share(item.counters[name], value, seconds) for name, value in after.items()
+        }
+        conditions.append(_condition(item.gpu, throttled))
+    mark("judging")
+    return tuple(conditions)
+
+
+def _condition(gpu: Gpu, throttled: Mapping[str, Field]) -> GpuCondition:
+    used, total = gpu.memory()
+    clock, max_clock = gpu.sm_clock()
+    temperature, max_temperature, slowdown = gpu.temperature()
+    return GpuCondition(
+        index=gpu.index,
+        identity=gpu.identity,
+        reasons=gpu.throttle_reasons(),
+        sm_clock_mhz=clock,
+        max_sm_clock_mhz=max_clock,
+        performance_state=gpu.number("nvmlDeviceGetPerformanceState", low=0, high=15),
+        temperature_celsius=temperature,
+        max_temperature_celsius=max_temperature,
+        slowdown_celsius=slowdown,
+        power_watts=gpu.number("nvmlDeviceGetPowerUsage", low=0, high=5000, scale=0.001),
+        power_limit_watts=gpu.number(
+            "nvmlDeviceGetEnforcedPowerLimit", low=1, high=5000, scale=0.001
+        ),
+        utilization_ratio=gpu.utilization(),
+        memory_used_bytes=used,
+        memory_total_bytes=total,
+        throttled_ratio=throttled,
+        mig=_mig(gpu),
+        slowest_call_seconds=gpu.slowest_call_seconds,
+        # Last, because a device may be lost in the middle of being read.
+        lost=gpu.lost,
+        skipped=gpu.skipped,
+    )
+
+
+def _mig(gpu: Gpu) -> tuple[MigInstance, ...] | Unread:
+    instances = gpu.mig_instances()
+    if isinstance(instances, Unread):
+        return instances
+    found: list[MigInstance] = []
+    for item in instances:
+        used, total = item.memory()
+        found.append(
+            MigInstance(
+                instance=item.read("nvmlDeviceGetGpuInstanceId"),
+                uuid=item.read("nvmlDeviceGetUUID"),
+                used_bytes=used,
+                total_bytes=total,
+            )
+        )
+    return tuple(found)
+
+
+def _share(before: float | Unread, after: float | Unread, seconds: float) -> Field:
+    if isinstance(before, Unread):
+        return before
+    if isinstance(after, Unread):
+        return after
+    return min(1.0, max(0.0, (after - before) / 1e9 / seconds))

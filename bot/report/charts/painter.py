@@ -1,0 +1,101 @@
+"""The figure and the fonts that charts are drawn with: one figure, cleared and used again."""
+
+from __future__ import annotations
+
+import io
+import logging
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from zoneinfo import ZoneInfo
+
+import matplotlib as mpl
+from matplotlib import font_manager
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from bot.domain.evidence import ChartSpec
+from bot.domain.text import Locale
+from bot.report import palette
+from bot.report.charts.drawing import DPI, Drawing
+from bot.report.fonts import INSTALL_HINT, FontFiles, find_chinese_font
+from bot.report.plain import visible
+
+_log = logging.getLogger(__name__)
+
+
+@cache
+def shared_painter() -> Painter:
+    """The painter of this process, with the fonts that it has."""
+    return Painter.with_fonts(find_chinese_font())
+
+
+@dataclass(slots=True)
+class Painter:
+    """One figure that is cleared and used again (a new one costs twice the time), and the fonts that it draws with.
+
+    families: tried in order for each character. covered: code points that one of them has.
+    """
+
+    families: tuple[str, ...]
+    covered: frozenset[int]
+    has_chinese: bool
+    figure: Figure = field(default_factory=lambda: Figure(dpi=DPI, facecolor=palette.SURFACE))
+    lock: Lock = field(default_factory=Lock)
+
+    @classmethod
+    def with_fonts(cls, chinese: FontFiles | None) -> Painter:
+        """A painter that draws with `chinese` before matplotlib's own DejaVu Sans."""
+        mpl.rcParams.update(
+            {
+                "text.parse_math": False,  # a label with two dollar signs is no formula
+                "svg.fonttype": "none",  # text stays text: it can be read, searched and masked
+                "svg.hashsalt": "rca-bot",
+                "axes.unicode_minus": True,
+                "path.simplify_threshold": 0.5,
+            }
+        )
+        families, covered = ["DejaVu Sans"], set(_charmap(font_manager.findfont("DejaVu Sans")))
+        if chinese is None:
+            _log.warning("no font covers Chinese, charts are drawn in English: %s", INSTALL_HINT)
+        else:
+            families.insert(0, _register(chinese))
+            covered |= set(_charmap(font_manager.findfont(families[0])))
+        return cls(tuple(families), frozenset(covered), chinese is not None)
+
+    def paint(self, spec: ChartSpec, locale: Locale, zone: ZoneInfo) -> tuple[bytes, bytes]:
+        """PNG and SVG of the chart."""
+        speaks = locale if locale is not Locale.ZH_CN or self.has_chinese else Locale.EN
+        mpl.rcParams["font.family"] = list(self.families)
+        canvas = FigureCanvasAgg(self.figure)
+        self.figure.clear()
+        Drawing(self.figure, self.drawable, spec, speaks, zone).draw()
+        png, svg = io.BytesIO(), io.BytesIO()
+        canvas.print_figure(
+            png, format="png", pil_kwargs={"compress_level": 1}, metadata={"Software": None}
+        )
+        self.figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+        return png.getvalue(), svg.getvalue()
+
+    def drawable(self, text: str) -> str:
+        """`text` on one line, without the characters that no font has; a question mark if none is left."""
+        line = " ".join(visible(text).split())
+        kept = "".join(letter for letter in line if ord(letter) in self.covered or letter == " ")
+        return " ".join(kept.split()) or ("?" if line else "")
+
+
+def _charmap(path: str) -> dict[int, int]:
+    return dict(font_manager.get_font(path).get_charmap())
+
+
+def _register(files: FontFiles) -> str:
+    """Makes the files known to matplotlib whatever its cache says, and returns the family's name for simplified Chinese."""
+    names: list[str] = []
+    for path in (files.regular, files.bold):
+        if path is not None:
+            before = len(font_manager.fontManager.ttflist)
+            font_manager.fontManager.addfont(str(path))
+            names += [entry.name for entry in font_manager.fontManager.ttflist[before:]]
+    sans = [name for name in names if "Mono" not in name] or [Path(files.regular).stem]
+    return next((name for name in sans if name.endswith((" SC", " CN"))), sans[0])

@@ -1,0 +1,146 @@
+"""`/rca hypothesis`: the ranked list, and what people decide about it."""
+
+from __future__ import annotations
+
+from bot.command import Call, Permission, Reply, allowed, command
+from bot.domain.hypothesis import NOT_ESTABLISHED, Hypothesis
+from bot.domain.incident import Incident
+from bot.domain.text import Localized
+from bot.errors import CommandError, Reason
+from bot.jobs import outbox, requests
+from bot.jobs.services import Services
+from bot.locales import say
+from bot.message import Message
+from bot.steps.confirming import why_not, with_evidence
+from commands import _line
+from commands._reply import DONE, notice, shown
+
+USAGE = "hypothesis list | add CAUSE|TEXT… | up N | reject N REASON… | confirm N | test N"
+MOST_TEXT = 500
+
+
+@command(
+    name="hypothesis",
+    usage=USAGE,
+    en="Show, add, reorder, test, reject or confirm a hypothesis.",
+    zh="查看、添加、排序、验证、拒绝或确认假设。",
+)
+async def hypothesis(call: Call, services: Services) -> Reply:
+    """N is the place in the list as it is shown now; a button names the cause itself."""
+    word, rest = _line.read(call.text).head()
+    incident = (await services.journal.load(_line.incident_id(call))).incident
+    match word or "list":
+        case "list":
+            return shown("hypotheses", {"incident_id": incident.id})
+        case "add" if rest:
+            return await _add(call, services, incident, _line.unquoted(rest)[:MOST_TEXT])
+        case "up" | "reject" | "confirm" | "test":
+            chosen, reason = _chosen(call, incident, rest)
+        case _:
+            raise _line.wrong(USAGE)
+    match word:
+        case "up":
+            place = incident.hypotheses.index(chosen)
+            await services.responding.move_hypothesis(
+                incident.id, chosen.cause, max(1, place), _line.via(call)
+            )
+            services.wake()
+            return shown("hypotheses", {"incident_id": incident.id})
+        case "reject":
+            return await _reject(call, services, incident, chosen, reason)
+        case "test":
+            return await _test(call, services, incident, chosen)
+        case _:
+            return await _confirm(call, services, incident, chosen)
+
+
+def _chosen(call: Call, incident: Incident, rest: str) -> tuple[Hypothesis, str]:
+    if cause := call.payload.get("cause"):
+        found = incident.hypothesis(str(cause))
+        if found is None:
+            raise CommandError(say("commands.hypothesis_gone"), reason=Reason.NOT_FOUND)
+        return found, rest
+    first, _, reason = rest.partition(" ")
+    if (named := incident.hypothesis(first)) is not None:
+        return named, reason.strip()
+    place = _line.number(first, USAGE)
+    if place > len(incident.hypotheses):
+        raise CommandError(
+            say("commands.no_such_hypothesis", n=place, count=len(incident.hypotheses)),
+            reason=Reason.NOT_FOUND,
+        )
+    return incident.hypotheses[place - 1], reason.strip()
+
+
+async def _add(call: Call, services: Services, incident: Incident, text: str) -> Reply:
+    cause = services.catalogue.causes.get(text.lower())
+    title = cause.title if cause else Localized.verbatim(text)
+    await services.responding.add_hypothesis(
+        incident.id, cause.id if cause else None, title, _line.via(call)
+    )
+    services.wake()
+    return notice(say("commands.hypothesis_added", title=title))
+
+
+async def _reject(
+    call: Call, services: Services, incident: Incident, chosen: Hypothesis, reason: str
+) -> Reply:
+    if not reason:
+        raise CommandError(say("commands.reject_needs_reason"))
+    await services.responding.reject_hypothesis(
+        incident.id, chosen.cause, _line.unquoted(reason), _line.via(call)
+    )
+    services.wake()
+    return notice(say("commands.hypothesis_rejected", title=chosen.title))
+
+
+async def _test(call: Call, services: Services, incident: Incident, chosen: Hypothesis) -> Reply:
+    if chosen.next_experiment is None:
+        raise CommandError(say("commands.no_experiment", title=chosen.title))
+    may = allowed(services.settings.policy, call.user, Permission.APPROVE_HEAVY)
+    job = requests.experiment(
+        incident.id, cause=chosen.cause, by=call.user, approved_by=call.user if may else None
+    )
+    await services.outbox.send(job, once=f"{call.key}:experiment")
+    return notice(say("commands.testing", title=chosen.title))
+
+
+async def _confirm(
+    call: Call, services: Services, incident: Incident, chosen: Hypothesis
+) -> Reply:
+    if not allowed(services.settings.policy, call.user, Permission.CONFIRM_CAUSE):
+        raise CommandError(say("commands.may_not_confirm"), reason=Reason.UNAUTHORISED)
+    if refusal := why_not(incident, chosen):
+        raise CommandError(refusal, reason=Reason.CONFLICT)
+    backed = with_evidence(incident, chosen)
+    deep, prevention = _answers(services, backed)
+    recorded = await services.responding.confirm_cause(
+        incident.id,
+        backed,
+        _line.via(call),
+        trigger=backed.trigger,
+        deep_cause=deep,
+        prevention=prevention,
+    )
+    after = recorded.incident
+    await services.outbox.send(
+        outbox.thread_post(after, Message(view="confirmed", context={"by": call.user})),
+        once=f"{call.key}:confirmed",
+    )
+    return DONE
+
+
+def _answers(services: Services, chosen: Hypothesis) -> tuple[Localized, Localized]:
+    """The deep cause and what keeps it from coming back, as the catalogue says it of the deepest link."""
+    if chosen.cause == NOT_ESTABLISHED:
+        return say("commands.not_established_deep"), say("commands.not_established_prevention")
+    root = (chosen.chain or (chosen.cause,))[-1]
+    cause = services.catalogue.causes.get(root) or services.catalogue.causes.get(chosen.cause)
+    if cause is None:
+        return chosen.title, say("commands.prevention_open")
+    if not cause.prevention:
+        return cause.summary, say("commands.prevention_open")
+    return cause.summary, Localized(
+        " ".join(item.en for item in cause.prevention),
+        "".join(item.zh for item in cause.prevention),
+    )

@@ -1,0 +1,155 @@
+"""`/rca probe`: asks the nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from bot.command import Call, Permission, Reply, allowed, command
+from bot.errors import CommandError, Reason
+from bot.jobs import requests
+from bot.jobs.services import Services
+from bot.locales import say
+from bot.message import Button
+from commands import _line
+from commands._probe_names import FAMILIES, HEAVY, PROBES, of_family
+from commands._reply import notice
+
+USAGE = "probe NAME on NODE[,NODE…]|all [key=value…]; gpu, host, service stand for all cheap probes of that family"
+MOST_NODES = 256
+
+
+@command(
+    name="probe",
+    usage=USAGE,
+    en="Run a read-only check on nodes; one table marks the odd node out.",
+    zh="在节点上执行只读检查；用一张表标出异常节点。",
+    needs_incident=False,
+)
+async def probe(call: Call, services: Services) -> Reply:
+    """Queues the run; a heavy one waits for somebody who may approve it."""
+    approver = call.payload.get("approve")
+    if approver is not None:
+        return await _approve(call, services, dict(approver))
+    words = list(_line.read(call.text).words)
+    options = [word for word in words if "=" in word.replace("＝", "=")]
+    plain = [word for word in words if word not in options]
+    lowered = [word.lower() for word in plain]
+    if len(plain) < 3 or "on" not in lowered[1:]:
+        raise _line.wrong(USAGE)
+    at = lowered.index("on", 1)
+    names = _probes(" ".join(lowered[:at]))
+    nodes = _nodes("".join(plain[at + 1 :]), services)
+    args = _args(options)
+    incident = (await services.journal.load(call.incident)).incident if call.incident else None
+    if any(PROBES[name].needs_service for name in names) and "service" not in args:
+        args |= _service(services, incident.service if incident else None)
+    if any(PROBES[name].cost == HEAVY for name in names):
+        return _ask_approval(names, nodes, args)
+    return await _run(call, services, names, nodes, args, approved_by=None)
+
+
+def _probes(word: str) -> tuple[str, ...]:
+    if word in FAMILIES:
+        return of_family(word)
+    name = word.replace("-", "_").replace(" ", "_")
+    if name in PROBES:
+        return (name,)
+    near = _line.nearest(name, (*PROBES, *FAMILIES)) or "gpu"
+    raise CommandError(
+        say("commands.unknown_probe", name=word[:40], near=near), reason=Reason.NOT_FOUND
+    )
+
+
+def _nodes(text: str, services: Services) -> tuple[str, ...]:
+    known = tuple(services.inventory.nodes)
+    if text.lower() in ("all", "全部"):
+        if not known:
+            raise CommandError(say("commands.no_nodes"), reason=Reason.NOT_FOUND)
+        return known[:MOST_NODES]
+    named = tuple(dict.fromkeys(part for part in text.replace("，", ",").split(",") if part))
+    for name in named:
+        if name not in known:
+            near = _line.nearest(name, known)
+            key = "commands.unknown_node_near" if near else "commands.unknown_node"
+            listed = ", ".join(known[:10]) or "–"
+            raise CommandError(
+                say(key, name=name[:60], near=near or "", known=listed), reason=Reason.NOT_FOUND
+            )
+    if not named:
+        raise _line.wrong(USAGE)
+    return named
+
+
+def _args(options: Sequence[str]) -> dict[str, Any]:
+    """`key=value` words; a value that is a number, a list or a truth value is sent as one."""
+    args: dict[str, Any] = {}
+    for option in options:
+        key, _, value = option.replace("＝", "=").partition("=")
+        if not key or not value:
+            raise _line.wrong(USAGE)
+        if key == "gpus":
+            value = f"[{value.strip('[]')}]"
+        try:
+            args[key] = json.loads(value)
+        except ValueError:
+            args[key] = _line.unquoted(value)
+    return args
+
+
+def _service(services: Services, named: str | None) -> dict[str, str]:
+    if named is not None:
+        return {"service": named}
+    known = tuple(services.inventory.services)
+    if len(known) == 1:
+        return {"service": known[0]}
+    raise CommandError(say("commands.which_service", known=", ".join(known[:20]) or "–"))
+
+
+def _ask_approval(names: Sequence[str], nodes: Sequence[str], args: dict[str, Any]) -> Reply:
+    what = {"probes": list(names), "nodes": list(nodes), "args": args}
+    listed = f"{', '.join(names)} @ {', '.join(nodes)}"
+    button = Button(
+        action_id="rca.probe.approve",
+        label=say("commands.approve"),
+        payload=what,
+        style="danger",
+        confirm=say("commands.approve_sure", what=listed),
+    )
+    return notice(say("commands.needs_approval", what=listed), button)
+
+
+async def _approve(call: Call, services: Services, what: dict[str, Any]) -> Reply:
+    if not allowed(services.settings.policy, call.user, Permission.APPROVE_HEAVY):
+        raise CommandError(say("commands.may_not_approve"), reason=Reason.UNAUTHORISED)
+    names = tuple(name for name in what.get("probes") or () if name in PROBES)
+    nodes = tuple(str(node) for node in what.get("nodes") or ())
+    if not names or not nodes:
+        raise _line.wrong(USAGE)
+    return await _run(
+        call, services, names, nodes, dict(what.get("args") or {}), approved_by=call.user
+    )
+
+
+async def _run(
+    call: Call,
+    services: Services,
+    names: Sequence[str],
+    nodes: Sequence[str],
+    args: dict[str, Any],
+    *,
+    approved_by: str | None,
+) -> Reply:
+    job = requests.probe(
+        call.incident,
+        probes=names,
+        nodes=nodes,
+        args=args,
+        by=call.user,
+        approved_by=approved_by,
+        channel=call.channel,
+        thread_ts=call.thread_ts,
+    )
+    await services.outbox.send(job, once=f"{call.key}:probe")
+    return notice(say("commands.probing", probes=len(names), nodes=len(nodes)))

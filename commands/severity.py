@@ -1,0 +1,31 @@
+"""`/rca severity`: how bad it is."""
+
+from __future__ import annotations
+
+from bot.command import Call, Reply, command
+from bot.domain.responder import Severity
+from bot.jobs.services import Services
+from bot.locales import say
+from commands import _line
+from commands._reply import notice
+
+USAGE = "severity sev1..sev4"
+
+
+@command(
+    name="severity",
+    usage=USAGE,
+    en="Change the severity.",
+    zh="调整严重级别。",
+)
+async def severity(call: Call, services: Services) -> Reply:
+    """Records the new severity; `1` is `sev1`."""
+    word = _line.read(call.text).text.lower()
+    word = f"sev{word}" if word.isdigit() else word
+    if word not in set(Severity):
+        raise _line.wrong(USAGE)
+    await services.responding.set_severity(
+        _line.incident_id(call), Severity(word), _line.via(call)
+    )
+    services.wake()
+    return notice(say("commands.severity_set", severity=word))
