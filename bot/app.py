@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
-import structlog
 
 import bot.exporters
 from bot.cause import Catalogue
@@ -40,11 +38,6 @@ from bot.store.embedded import EmbeddedRedis
 from bot.store.index import ChangeLog
 from bot.store.queue import Queue
 from bot.store.transaction import Store
-
-log = structlog.get_logger(__name__)
-
-LEASE_SECONDS = 10.0
-SHUTDOWN_SECONDS = 10
 
 
 def utc_now() -> datetime:
@@ -192,27 +185,6 @@ def build_services(
         exporters=exporters,
         wake=wake,
     )
-
-
-async def serve(settings: Settings, *, lease_seconds: float = LEASE_SECONDS) -> None:
-    """Runs the bot until SIGTERM or SIGINT: stops taking, finishes what is in hand, then leaves.
-
-    Raises:
-        ConfigError: a setting that only shows now to be wrong.
-        StoreError: Redis is not reachable at the start.
-    """
-    from bot.serving import Deployment
-
-    async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(open_store(settings))
-        await store.is_writable()
-        ports = await stack.enter_async_context(open_ports(settings, store))
-        deployment = Deployment(settings, store, ports, lease_seconds=lease_seconds)
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        await deployment.run(stop)
 
 
 def _traces(settings: Settings, connection: Callable[[str], Connection]) -> TracesSource | None:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import socket
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Any
 
-import structlog
 import uvicorn
 from starlette.applications import Starlette
 
-import bot.app as composition
+from bot.app import build_services, open_ports, open_store
 from bot.diagnosis.request import DiagnosisPorts
+from bot.errors import ConfigError
 from bot.jobs.handlers import incident_handlers
 from bot.jobs.services import Services
 from bot.jobs.worker import Handler, Worker
+from bot.report.charts import chart_worker
 from bot.settings import Settings
 from bot.slack.surface import SlackSurface
 from bot.store.index import ChangeLog
@@ -25,7 +29,29 @@ from bot.web.incidents import IncidentPages
 from bot.web.metrics import Metrics
 from bot.web.webhooks import Webhooks
 
-log = structlog.get_logger(__name__)
+LEASE_SECONDS = 10.0
+SHUTDOWN_SECONDS = 10
+
+
+async def serve(settings: Settings, *, lease_seconds: float = LEASE_SECONDS) -> None:
+    """Runs the bot until SIGTERM or SIGINT: stops taking, finishes what is in hand, then leaves.
+
+    lease_seconds: how long the work of a killed bot waits for its heir.
+
+    Raises:
+        ConfigError: a setting that only shows now to be wrong.
+        StoreError: Redis is not reachable at the start.
+    """
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(open_store(settings))
+        await store.is_writable()
+        ports = await stack.enter_async_context(open_ports(settings, store))
+        deployment = Deployment(settings, store, ports, lease_seconds=lease_seconds)
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        await deployment.run(stop)
 
 
 class Deployment:
@@ -41,9 +67,7 @@ class Deployment:
     ) -> None:
         self._settings = settings
         self._queue = Queue(store, lease_seconds=lease_seconds)
-        self.services: Services = composition.build_services(
-            settings, store, self._queue, ports, self._wake
-        )
+        self.services: Services = build_services(settings, store, self._queue, ports, self._wake)
         self._slack = SlackSurface(self.services)
         handlers: Mapping[str, Handler] = {
             **incident_handlers(self.services),
@@ -74,22 +98,38 @@ class Deployment:
                 port=self._settings.port,
                 log_config=None,
                 access_log=False,
-                timeout_graceful_shutdown=composition.SHUTDOWN_SECONDS,
+                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
                 server_header=False,
             )
         )
         # uvicorn would install handlers of its own and swallow ours.
         server.capture_signals = _no_capture  # type: ignore[method-assign]
-        async with asyncio.TaskGroup() as group:
-            serving = group.create_task(_serve(server, self._settings, stop))
-            working = group.create_task(self._worker.run())
-            socket = group.create_task(self._slack.run(stop))
-            await stop.wait()
-            server.should_exit = True
-            await serving
-            await socket
-            self._worker.stop()
-            await working
+        listener = _listen(self._settings)
+        try:
+            async with asyncio.TaskGroup() as group:
+                serving = group.create_task(server.serve(sockets=[listener]))
+                working = group.create_task(self._worker.run())
+                slack = group.create_task(self._slack.run(stop))
+                await stop.wait()
+                server.should_exit = True
+                await serving
+                await slack
+                self._worker.stop()
+                await working
+        finally:
+            listener.close()
+            chart_worker().close()
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=1024)
+    except OSError as error:
+        raise ConfigError(
+            f"RCA_PORT: cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
+            "is another bot running there?"
+        ) from error
 
 
 class _NoCapture:
@@ -100,17 +140,3 @@ class _NoCapture:
 
 def _no_capture() -> _NoCapture:
     return _NoCapture()
-
-
-async def _serve(server: uvicorn.Server, settings: Settings, stop: asyncio.Event) -> None:
-    try:
-        await server.serve()
-    except SystemExit as error:
-        # uvicorn exits the process when it cannot bind; here that is one line and an orderly end.
-        from bot.errors import ConfigError
-
-        stop.set()
-        raise ConfigError(
-            f"RCA_PORT: cannot listen on {settings.host}:{settings.port}; is another bot running there?"
-        ) from error
-    stop.set()

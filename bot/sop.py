@@ -15,6 +15,7 @@ import yaml
 
 from bot.domain.text import Locale, Localized
 from bot.errors import ConfigError
+from bot.locales import templates_root
 
 SHIPPED = "inference"
 MOST_BYTES = 200_000
@@ -101,6 +102,11 @@ class Fault:
         return f"{self.path}:{self.line}: {self.message}"
 
 
+def shipped_sops() -> Path:
+    """Where the shipped SOPs lie."""
+    return templates_root() / "sops"
+
+
 def load_sop(folders: Sequence[Path], sop_id: str = SHIPPED) -> Sop:
     """The SOP `sop_id`; the last folder that has it wins (shipped first, the team's own after it).
 
@@ -120,8 +126,29 @@ def load_sop(folders: Sequence[Path], sop_id: str = SHIPPED) -> Sop:
 
 
 def lint(paths: Sequence[Path]) -> list[Fault]:
-    """All faults of these SOP files, in order of file and line."""
-    return [fault for path in paths for fault in _read(path)[1]]
+    """All faults of the SOP files among `paths`, in order of file and line.
+
+    A file counts when it lies in a folder named `sops` or has steps; a folder is searched.
+    """
+    files: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            folder = path / "sops" if (path / "sops").is_dir() else path
+            for file in sorted(folder.rglob("*.yaml")):
+                if _is_sop(file):
+                    files[file] = None
+        elif _is_sop(path):
+            files[path] = None
+    return [fault for file in files for fault in _read(file)[1]]
+
+
+def _is_sop(path: Path) -> bool:
+    if path.parent.name == "sops":
+        return True
+    try:
+        return any(line.startswith("steps:") for line in path.read_text("utf-8").splitlines())
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _read(path: Path) -> tuple[Sop | None, list[Fault]]:

@@ -97,6 +97,8 @@ def run_probe(
         typer.echo(f"  {result.error}")
     for finding in result.findings:
         typer.echo(f"  {finding.severity.value:<8} {finding.id}: {finding.summary}")
+    for gap in result.data.get("not_checked", ()):
+        typer.echo(f"  not checked: {gap}")
 
 
 def _parsed(probe: Probe, text: str) -> dict[str, object]:

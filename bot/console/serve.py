@@ -6,7 +6,7 @@ import asyncio
 
 import typer
 
-from bot.app import serve
+from bot.serving import serve
 from bot.settings import load_settings
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

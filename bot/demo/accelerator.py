@@ -27,8 +27,8 @@ class Accelerator:
         self,
         *,
         slots: int = 64,
-        fastest_seconds: float = 0.034,
-        slowest_seconds: float = 0.054,
+        fastest_seconds: float = 0.032,
+        slowest_seconds: float = 0.048,
         seed: int = 7,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:

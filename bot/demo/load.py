@@ -1,7 +1,7 @@
 """The demo's gateway with its users behind it: `python -m bot.demo.load --target URL --port PORT`.
 
-Open loop: requests are sent when the users send them, whether or not earlier ones were answered, so a slow
-service faces a queue and not a polite client. The gateway has its own metrics and spans, as an edge proxy does.
+The gateway has its own metrics and spans, as an edge proxy does; latency is taken from the moment that a person
+asks.
 `POST /phase {"phase": "peak"}` turns the evening on.
 """
 
@@ -22,14 +22,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from bot.demo.arrivals import SHAPES, LoadPhase, document_gap, segment_offsets, segment_text
 from bot.demo.service_metrics import LATENCY_BUCKETS
 from bot.demo.spans import Span, SpanContext, SpanExporter, new_span_id, traceparent
+from bot.demo.users import CROWDS, LoadPhase, passage
 
 GATEWAY = "gateway"
 _DEADLINE_SECONDS = 10.0
-_IDLE_POLL_SECONDS = 0.05
-_MAX_IN_FLIGHT = 512
+_ARRIVAL_GAP_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,37 +72,26 @@ class Gateway:
         self._client = client
         self._spans = spans
         self._random = Random(config.seed)  # noqa: S311 - shapes the load, guards nothing
-        self._in_flight: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Sends until cancelled; cancelling also drops what is in flight."""
-        due = time.monotonic()
-        try:
+        """Keeps the crowd of the phase at work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            people: list[asyncio.Task[None]] = []
             while True:
-                shape = SHAPES[self.phase]
-                if shape.documents_per_second == 0:
-                    await asyncio.sleep(_IDLE_POLL_SECONDS)
-                    due = time.monotonic()
-                    continue
-                for offset in segment_offsets(shape, self._random):
-                    self._send_at(due + offset)
-                due += document_gap(shape, self._random)
-                await asyncio.sleep(max(0.0, due - time.monotonic()))
-        finally:
-            for task in self._in_flight:
-                task.cancel()
+                wanted = CROWDS[self.phase].people
+                if len(people) < wanted:
+                    people.append(group.create_task(self._ask_again_and_again()))
+                while len(people) > wanted:
+                    people.pop().cancel()
+                # They come one after another, not at one instant.
+                await asyncio.sleep(_ARRIVAL_GAP_SECONDS)
 
-    def _send_at(self, at: float) -> None:
-        if len(self._in_flight) >= _MAX_IN_FLIGHT:
-            self.metrics.requests.labels("503").inc()
-            return
-        text = segment_text(self._random)
-        task = asyncio.create_task(self._send(text, at))
-        self._in_flight.add(task)
-        task.add_done_callback(self._in_flight.discard)
+    async def _ask_again_and_again(self) -> None:
+        while True:
+            await asyncio.sleep(CROWDS[self.phase].think(self._random))
+            await self._ask(passage(self._random))
 
-    async def _send(self, text: str, at: float) -> None:
-        await asyncio.sleep(max(0.0, at - time.monotonic()))
+    async def _ask(self, text: str) -> None:
         context, own = SpanContext.fresh(), new_span_id()
         start_ns = time.time_ns()
         self.metrics.in_flight.inc()

@@ -76,7 +76,7 @@ class PinnedBufferPool:
         mode: PoolMode,
         buffer_bytes: int = 1 << 20,
         capacity: int = 64,
-        registration_seconds: float = 0.022,
+        registration_seconds: float = 0.024,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         self._buffer_bytes = buffer_bytes

@@ -249,7 +249,7 @@ def main() -> None:
     parser.add_argument(
         "--pool", type=PoolMode, choices=list(PoolMode), default=PoolMode.PER_REQUEST
     )
-    parser.add_argument("--registration-ms", type=float, default=22.0)
+    parser.add_argument("--registration-ms", type=float, default=24.0)
     parser.add_argument("--collector-url")
     args = parser.parse_args()
     logging.captureWarnings(capture=True)

@@ -12,13 +12,13 @@ from typing import Self
 
 import httpx
 
-from bot.demo.arrivals import LoadPhase
 from bot.demo.faults import Fault, RecordedChange, fixing_change, neighbour, recorded_changes
 from bot.demo.monitoring import Monitoring, ScrapeTarget
 from bot.demo.pinned_pool import PoolMode
 from bot.demo.processes import Program, RunningProgram, free_port, free_ports
 from bot.demo.service import SERVICE
 from bot.demo.settings_files import NODE, Ports, RunFiles, Secrets
+from bot.demo.users import LoadPhase
 from bot.domain.text import Locale
 from bot.errors import BotError, DeliveryError, Reason
 
@@ -261,7 +261,7 @@ class DemoStack:
         )
 
     def _workspace(self) -> Program:
-        program = self._module(
+        return self._module(
             "workspace",
             "bot.cli",
             "workspace",
@@ -272,7 +272,6 @@ class DemoStack:
             f"--webhook-token={self.tokens.webhook}",
             ready=f"{self.page_url}/",
         )
-        return program
 
     def _agent(self) -> Program:
         return Program(

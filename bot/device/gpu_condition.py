@@ -48,7 +48,7 @@ class GpuCondition:
 
     @property
     def unreadable(self) -> list[str]:
-        """Fields that failed, other than those that this card does not have."""
+        """Fields that must be known for a clean verdict and are not."""
         named = {
             "throttle reasons": self.reasons,
             "SM clock": self.sm_clock_mhz,
@@ -60,10 +60,12 @@ class GpuCondition:
             if self.mig and not isinstance(self.mig, Unread)
             else self.memory_used_bytes,
         }
+        # Without these nothing is known of throttling, which no card in question lacks by design.
+        essential = {"throttle reasons", "SM clock"}
         return [
             f"{name}: {value.state.value} {value.detail}".strip()
             for name, value in named.items()
-            if isinstance(value, Unread) and not is_tolerable(value)
+            if isinstance(value, Unread) and (name in essential or not is_tolerable(value))
         ]
 
     def to_row(self) -> dict[str, object]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from statistics import median
 from typing import TypeVar
 
-from bot.cause import Signal
+from bot.cause import Movement, Signal, SymptomKind
 from bot.diagnosis.collected import Collected, Reading
 from bot.diagnosis.collect_logs import LogAnswers, collect_logs
 from bot.diagnosis.plan import Scope, is_heavy, metrics_in, probes_for, signals_needed
@@ -17,6 +17,7 @@ from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
 from bot.domain.change import Change
 from bot.domain.evidence import EvidenceSource, Gap, SourceState
 from bot.domain.finding import ProbeResult, ProbeStatus
+from bot.domain.hypothesis import Layer
 from bot.domain.instant import Window
 from bot.errors import BotError, EvidenceError, Reason
 from bot.source import MetricsSource, Span
@@ -61,6 +62,7 @@ async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected
     progress = _Progress(window=Window.before(request.at, 1.5 * request.window_seconds))
     found_window = asyncio.Event()
     seconds = request.deadline_seconds
+    declared = declared_signals(request)
 
     async def metrics() -> None:
         try:
@@ -69,7 +71,8 @@ async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected
         finally:
             found_window.set()
         if ports.metrics is not None:
-            await _metrics(ports.metrics, request, ports, progress)
+            asked = (*signals_needed(ports.catalogue), *declared.values())
+            await _metrics(ports.metrics, request, ports, progress, asked)
 
     async def logs() -> None:
         await found_window.wait()
@@ -107,7 +110,53 @@ async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected
     progress.gaps.extend(progress.logs.gaps)
     if progress.logs.is_down:
         down.add("logs")
-    return _finished(request, nodes, progress, down, set(jobs) - _configured(ports))
+    absent = set(jobs) - _configured(ports)
+    return replace(_finished(request, nodes, progress, down, absent), declared=declared)
+
+
+async def collect_symptoms(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected:
+    """Reads only what shows symptoms: for a chart, or to see whether one is gone.
+
+    Raises:
+        EvidenceError: the metrics source did not answer.
+    """
+    progress = _Progress(window=Window.before(request.at, 1.5 * request.window_seconds))
+    declared = declared_signals(request)
+    source = ports.metrics
+    if source is None:
+        raise EvidenceError(
+            "metrics: no source is configured; set PROMETHEUS_URL", reason=Reason.UNSUPPORTED
+        )
+    shown = [item for item in ports.catalogue.signals.values() if item.symptom is not None]
+    try:
+        async with asyncio.timeout(request.deadline_seconds):
+            await _resolution(source, request, ports, progress)
+            await _metrics(source, request, ports, progress, [*shown, *declared.values()])
+    except TimeoutError as error:
+        raise EvidenceError(
+            f"metrics: not finished within {request.deadline_seconds:g} s; ask for a shorter window",
+            reason=Reason.TIMEOUT,
+        ) from error
+    nodes = ports.service(request.service).nodes
+    return replace(_finished(request, nodes, progress, set(), set()), declared=declared)
+
+
+def declared_signals(request: DiagnosisRequest) -> dict[str, Signal]:
+    """The metrics that people named as symptoms, as signals that may move either way."""
+    return {
+        f"declared.{symptom.id}": Signal(
+            name=f"declared.{symptom.id}",
+            title=symptom.summary,
+            layer=Layer.APPLICATION,
+            unit="",
+            queries=(symptom.metric,),
+            ratio=1.3,
+            symptom=SymptomKind.LATENCY,
+            direction=Movement.CHANGED,
+        )
+        for symptom in request.symptoms
+        if symptom.metric
+    }
 
 
 async def _within(
@@ -180,7 +229,11 @@ async def _resolution(
 
 
 async def _metrics(
-    source: MetricsSource, request: DiagnosisRequest, ports: DiagnosisPorts, progress: _Progress
+    source: MetricsSource,
+    request: DiagnosisRequest,
+    ports: DiagnosisPorts,
+    progress: _Progress,
+    signals: Sequence[Signal],
 ) -> None:
     timeout = request.deadline_seconds
     week = Window.before(request.at, 1.5 * _DAY)
@@ -225,7 +278,7 @@ async def _metrics(
             if reading is not None and reading.series:
                 progress.trends[signal.name] = reading
 
-    await asyncio.gather(*(one(signal) for signal in signals_needed(ports.catalogue)))
+    await asyncio.gather(*(one(signal) for signal in signals))
 
 
 async def _read(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bot.cause import Catalogue, Signal
 from bot.diagnosis.request import DiagnosisRequest
 from bot.domain.change import Change
 from bot.domain.evidence import Gap, Series, SourceState
@@ -55,3 +56,8 @@ class Collected:
     probes: tuple[ProbeResult, ...] = ()
     states: Mapping[str, SourceState] = field(default_factory=dict)
     gaps: tuple[Gap, ...] = ()
+    declared: Mapping[str, Signal] = field(default_factory=dict)
+
+    def signal(self, name: str, catalogue: Catalogue) -> Signal | None:
+        """The signal of a reading: one of the catalogue, or a metric that people named."""
+        return catalogue.signals.get(name) or self.declared.get(name)

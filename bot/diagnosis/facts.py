@@ -58,7 +58,7 @@ def establish(collected: Collected, catalogue: Catalogue) -> Facts:
     incident = find_incident(collected, catalogue)
     observations: dict[str, tuple[Observation, ...]] = {}
     for name, reading in collected.now.items():
-        signal = catalogue.signals.get(name)
+        signal = collected.signal(name, catalogue)
         if signal is None:
             continue
         seen = [

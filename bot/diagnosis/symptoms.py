@@ -54,7 +54,7 @@ def find_incident(collected: Collected, catalogue: Catalogue) -> Incident:
     at = collected.request.at
     found: list[tuple[float, Observation, Signal, datetime, datetime | None]] = []
     for name, reading in collected.now.items():
-        signal = catalogue.signals.get(name)
+        signal = collected.signal(name, catalogue)
         if signal is None or signal.symptom is None:
             continue
         for series in reading.series:
@@ -69,7 +69,7 @@ def find_incident(collected: Collected, catalogue: Catalogue) -> Incident:
                 signal, series, query=reading.query, source="metrics", window=reading.window,
                 incident=span, settle_seconds=collected.rate_seconds, partial=reading.partial,
             )  # fmt: skip
-            if observation.moved() is not signal.direction or _is_usual(observation, collected, name):
+            if not shows(observation) or _is_usual(observation, collected, name):
                 continue
             found.append((abs(observation.deviation), observation, signal, shift.earliest, shift.end))
     found.sort(key=lambda item: (_rank(item[2]), -item[0], item[2].name, item[1].entity))
@@ -102,6 +102,14 @@ def find_incident(collected: Collected, catalogue: Catalogue) -> Incident:
         is_over=end is not None,
         sightings=tuple(sightings.values()),
     )
+
+
+def shows(observation: Observation) -> bool:
+    """Whether the signal moved in the direction that is a symptom of it."""
+    moved = observation.moved()
+    if observation.signal.direction is Movement.CHANGED:
+        return moved in (Movement.UP, Movement.DOWN)
+    return moved is observation.signal.direction
 
 
 def _rank(signal: Signal) -> int:

@@ -359,16 +359,20 @@ class Responding:
         text: Localized,
         via: Via,
         *,
-        evidence: Sequence[str],
+        evidence: Sequence[Evidence],
     ) -> Recorded:
-        """Records whether the symptom is gone after the fix; None when that could not be seen."""
-        draft = self._draft(
+        """Records whether the symptom is gone after the fix, and what that rests on; None: it could not be seen."""
+        found = self._draft(
+            EntryKind.EVIDENCE, text, via, {"evidence": [item.to_json() for item in evidence]}
+        )
+        verified = self._draft(
             EntryKind.ACTION,
             text,
             via,
-            {"op": "verified", "verified": is_gone, "evidence": list(evidence)},
+            {"op": "verified", "verified": is_gone, "evidence": [item.id for item in evidence]},
         )
-        return await self.write(incident_id, via, lambda _: [draft], step="verified")
+        drafts = [found, verified] if evidence else [verified]
+        return await self.write(incident_id, via, lambda _: drafts, step="verified")
 
     async def add_action_item(
         self, incident_id: str, text: str, via: Via, *, owner: str | None, due: str | None

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 
 from bot.checkpoint import reached
+from bot.diagnosis.charts import deciding_charts
 from bot.diagnosis.collect import collect
 from bot.diagnosis.engine import assess
-from bot.diagnosis.request import DiagnosisRequest
 from bot.domain.hypothesis import Diagnosis
 from bot.domain.incident import Incident
-from bot.domain.timeline import SYSTEM_AUTHOR
 from bot.incidents.responding import Via
 from bot.jobs import outbox, requests
+from bot.jobs.charting import Charting, marks_of, request_of
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
 from bot.message import Message
 from bot.store.queue import Claim, Job
-
-LONGEST_WINDOW_SECONDS = 6 * 3600.0
 
 
 class Collecting:
@@ -38,7 +35,9 @@ class Collecting:
             post = outbox.thread_post(incident, Message(view="ask_service"))
             await self._services.outbox.send(post, once=f"{claim.job.id}:ask")
             return Done()
-        request = self._request(incident, payload)
+        request = request_of(
+            self._services, incident, by=payload["by"], window_seconds=payload["window_s"]
+        )
         collected = await collect(request, self._services.ports)
         diagnosis = await asyncio.to_thread(
             assess,
@@ -64,26 +63,16 @@ class Collecting:
             jobs=lambda after: _follow(after, diagnosis, payload["reason"]),
         )
         reached("evidence.recorded")
+        if not _is_same(incident, payload["reason"]):
+            specs = await asyncio.to_thread(
+                deciding_charts,
+                collected,
+                diagnosis,
+                self._services.catalogue,
+                marks_of(incident),
+            )
+            await Charting(self._services).post(incident, specs, via)
         return Done()
-
-    def _request(self, incident: Incident, payload: Mapping[str, object]) -> DiagnosisRequest:
-        now = self._services.clock()
-        begins = [item.since for item in incident.symptoms if item.since is not None]
-        # The window reaches to before the first symptom, or to before the incident where nobody knows since when.
-        first = min(begins, default=incident.opened_at)
-        asked = payload.get("window_s")
-        seconds = max(
-            float(asked) if isinstance(asked, int | float) else 3600.0,
-            (now - first + timedelta(minutes=15)).total_seconds(),
-        )
-        return DiagnosisRequest(
-            service=incident.service or "",
-            at=now,
-            window_seconds=min(seconds, LONGEST_WINDOW_SECONDS),
-            symptoms=incident.symptoms,
-            labels=incident.labels,
-            subject=str(payload["by"]),
-        )
 
 
 def _follow(incident: Incident, diagnosis: Diagnosis, reason: str) -> Sequence[Job]:
@@ -91,8 +80,7 @@ def _follow(incident: Incident, diagnosis: Diagnosis, reason: str) -> Sequence[J
     ranked = outbox.thread_post(incident, Message(view="hypotheses", context={"reason": reason}))
     if _is_same(incident, reason):
         return (ranked,)
-    chart = requests.chart(incident.id, kind="deciding", by=SYSTEM_AUTHOR)
-    return (outbox.thread_post(incident, found), ranked, chart)
+    return (outbox.thread_post(incident, found), ranked)
 
 
 def _is_same(incident: Incident, reason: str) -> bool:

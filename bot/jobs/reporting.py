@@ -38,8 +38,8 @@ async def compile_report(services: Services, incident_id: str) -> Postmortem:
     ledger = await services.journal.load(incident_id)
     charts: dict[str, bytes] = {}
     for chart in ledger.incident.charts:
-        for name in (chart.png, chart.svg, f"{chart.svg}.csv" if chart.svg else None):
-            if name is None:
+        for name in (chart.png, chart.svg, chart.svg and chart.svg.removesuffix(".svg") + ".csv"):
+            if not name:
                 continue
             content = await services.store.blob(blob_key(incident_id, name))
             if content is not None:

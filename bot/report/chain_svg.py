@@ -17,7 +17,7 @@ _PADDING = 16
 _GAP = 44
 _TITLE = 17.0
 _SMALL = 12.5
-_FONTS = "'Noto Sans', 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'Segoe UI', sans-serif"
+_FONTS = "'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'Segoe UI', sans-serif"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ def chain_svg(words: Wording) -> str:
     top = float(_MARGIN)
     for position, box in enumerate(boxes):
         if position:
-            label = words.t("chain.trigger") if box.is_dashed else words.t("chain.because")
+            label = words.t("chain.set_off_by") if box.is_dashed else words.t("chain.because")
             parts.append(_arrow(top, label))
             top += _GAP
         drawn, height = _draw(box, top)

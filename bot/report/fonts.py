@@ -75,3 +75,27 @@ def _usual_folders() -> tuple[Path, ...]:
 
 def _first(paths: Iterable[Path]) -> Path | None:
     return min((path for path in paths if path.is_file()), default=None)
+
+
+@cache
+def covered_characters(font: FontFiles | None) -> frozenset[int]:
+    """Code points that `font`, or a DejaVu Sans beside it, has a glyph for."""
+    from fontTools.ttLib import TTCollection, TTFont  # type: ignore[import-untyped]
+
+    covered: set[int] = set()
+    dejavu = _first(
+        path
+        for folder in _usual_folders()
+        if folder.is_dir()
+        for path in folder.rglob("DejaVuSans.ttf")
+    )
+    for path in (font.regular if font else None, dejavu):
+        if path is None:
+            continue
+        if path.suffix == ".ttc":
+            with TTCollection(str(path), lazy=True) as collection:
+                covered.update(collection.fonts[0].getBestCmap())
+        else:
+            with TTFont(str(path), lazy=True) as single:
+                covered.update(single.getBestCmap())
+    return frozenset(covered)

@@ -264,7 +264,7 @@ def _timeline(words: Wording) -> Section:
         caption=words.t("timeline.caption", count=len(rows)),
         columns=columns,
         rows=rows,
-        widths=(6, 19, 15, 11, 49),
+        widths=(6, 22, 14, 9, 49),
     )
     return Section(id="timeline", title=words.t("section.timeline"), blocks=(table,))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bot.domain.evidence import EvidenceSource, SourceState
 from bot.domain.postmortem import CitedEvidence, ReportChart
 from bot.report.blocks import Block, Figure, Paragraph, Row, Section, Subhead, Table, Tone
+from bot.report.svg import clean_svg
 from bot.report.wording import Wording, anchor_of, plain, safe_name
 
 _STATE_TONES = {
@@ -73,7 +74,7 @@ def _of_source(words: Wording, source: EvidenceSource, found: list[CitedEvidence
                     plain(where or "–"),
                     (*plain(item.query, Tone.CODE), *plain("\n"), *plain(item.plugin, Tone.MUTED)),
                     plain(words.clock.span(item.window)),
-                    (*plain(str(item.samples)), *plain("\n"), *plain(item.digest[:12], Tone.MUTED)),
+                    (*plain(str(item.samples)), *plain("\n"), *plain(item.digest[:8], Tone.MUTED)),
                 ),
                 anchor=anchor_of(cited.id),
             )
@@ -87,7 +88,7 @@ def _of_source(words: Wording, source: EvidenceSource, found: list[CitedEvidence
         f"{words.t('evidence.samples')} / {words.t('evidence.digest')}",
     )
     caption = words.t("evidence.caption", source=words.source_name(source), count=len(found))
-    return Table(caption=caption, columns=titles, rows=tuple(rows), widths=(11, 28, 12, 24, 14, 11))
+    return Table(caption=caption, columns=titles, rows=tuple(rows), widths=(11, 25, 11, 26, 16, 11))
 
 
 def _gaps(words: Wording) -> Table:
@@ -143,10 +144,9 @@ def figure_names(charts: tuple[ReportChart, ...]) -> list[str]:
 
 def _figure(words: Wording, chart: ReportChart, number: int, name: str) -> list[Block]:
     alt = words.say(chart.alt)
-    if chart.svg is None and chart.png is None:
+    svg = clean_svg(chart.svg, name=name, alt=alt) if chart.svg is not None else None
+    if svg is None and chart.png is None:
         missing = words.t("chart.missing", alt=alt)
         return [Paragraph(spans=plain(missing), tone=Tone.MUTED)]
     caption = f"{words.t('chart.figure', n=number)} · {words.say(chart.title)}"
-    return [
-        Figure(name=name, caption=caption, alt=alt, svg=chart.svg, png=chart.png, csv=chart.csv)
-    ]
+    return [Figure(name=name, caption=caption, alt=alt, svg=svg, png=chart.png, csv=chart.csv)]

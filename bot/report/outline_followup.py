@@ -23,8 +23,8 @@ from bot.report.blocks import (
 from bot.report.outline_evidence import fix_figures
 from bot.report.wording import Wording, plain
 
-RAW_LIMIT = 20_000
-"""Characters of one raw probe result in the report: a screenful of screens; one result may be 64 KiB."""
+RAW_LIMIT = 8_000
+"""Characters of one raw probe result in the report: some three pages; one result may be 64 KiB."""
 
 _PROBE_TONES = {"ok": Tone.GOOD, "unsupported": Tone.MUTED}
 

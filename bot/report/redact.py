@@ -149,9 +149,24 @@ def redact(report: Postmortem, rules: Sequence[Rule] = DEFAULT_RULES) -> Postmor
     return replace(again, charts=last, is_redacted=True, masked=masker.counts)
 
 
+# Text between tags, and lines of a CSV that hold more than numbers and times: the rest of a drawing cannot hold a
+# secret, and there is a lot of it.
+_SVG_TEXT = re.compile(r"(?<=>)[^<>]*\S[^<>]*(?=<)")
+_CSV_WORDS = re.compile(r"^.*[^0-9eETZ+.,:\-\n\r].*$", re.MULTILINE)
+
+
 def _redact_chart(chart: ReportChart, mask: Callable[[str], str]) -> ReportChart:
-    return replace(chart, svg=_redact_bytes(chart.svg, mask), csv=_redact_bytes(chart.csv, mask))
+    return replace(
+        chart,
+        svg=_redact_bytes(chart.svg, _SVG_TEXT, mask),
+        csv=_redact_bytes(chart.csv, _CSV_WORDS, mask),
+    )
 
 
-def _redact_bytes(content: bytes | None, mask: Callable[[str], str]) -> bytes | None:
-    return None if content is None else mask(content.decode("utf-8", "replace")).encode()
+def _redact_bytes(
+    content: bytes | None, part: re.Pattern[str], mask: Callable[[str], str]
+) -> bytes | None:
+    if content is None:
+        return None
+    text = content.decode("utf-8", "replace")
+    return part.sub(lambda match: mask(match[0]), text).encode()

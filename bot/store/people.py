@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from bot.store.connection import store_faults
 from bot.store.transaction import Store
 
-_USERS = "rca:users"
+USERS = "rca:users"
 
 
 async def names(store: Store) -> Mapping[str, str]:
@@ -17,7 +17,7 @@ async def names(store: Store) -> Mapping[str, str]:
         StoreError: Redis is not reachable.
     """
     async with store_faults("read the names of people"):
-        found = await store.text.hgetall(_USERS)
+        found = await store.text.hgetall(USERS)
     return {str(user): str(name) for user, name in found.items()}
 
 
@@ -28,4 +28,4 @@ async def remember(store: Store, user: str, name: str) -> None:
         StoreError: Redis is not reachable.
     """
     async with store_faults("remember a name"):
-        await store.text.hset(_USERS, user, name)
+        await store.text.hset(USERS, user, name)

@@ -10,6 +10,7 @@ from typing import Any
 
 from bot.domain.instant import parse_rfc3339, to_rfc3339
 from bot.store.connection import store_faults
+from bot.store.people import USERS
 from bot.store.transaction import Batch, Store
 
 # A button below a message of last quarter should still work; one of last year need not.
@@ -153,8 +154,9 @@ async def people(store: Store, ids: Sequence[str]) -> dict[str, str]:
 
 
 def remember_person(user: str, name: str) -> Batch:
-    """The step that keeps a person's name for a day."""
-    return Batch().write("SET", f"rca:name:{user}", name, "EX", NAME_SECONDS)
+    """The step that keeps a person's name: for a day as fresh, for good as the last one known."""
+    step = Batch().write("SET", f"rca:name:{user}", name, "EX", NAME_SECONDS)
+    return step.write("HSET", USERS, user, name)
 
 
 async def identity(store: Store) -> Mapping[str, str] | None:

@@ -16,7 +16,10 @@ _TYPES = {
     "app.css": "text/css; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
     "blocks.js": "text/javascript; charset=utf-8",
+    "icons.js": "text/javascript; charset=utf-8",
+    "messages.js": "text/javascript; charset=utf-8",
     "text.js": "text/javascript; charset=utf-8",
+    "traffic.js": "text/javascript; charset=utf-8",
 }
 # Files of messages are foreign: they are shown as images or saved, and never run in the page's name.
 _SHOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})

@@ -1,0 +1,41 @@
+"""What a checklist is, and what an incident would change in it.
+
+A checklist is YAML in `templates/checklists/`; a team's own file of the same name takes its place:
+
+    id: inference-latency
+    title: {en: …, zh-CN: …}
+    matches: [latency, p99, 延迟]      # words of the symptoms that it is for; none: for any incident
+    items:                             # last, since accepted changes are appended
+      - id: cpu-waits
+        step: information
+        probe: host_cpu                # optional: the probe that answers it
+        learned_from: INC-7            # optional: the incident that taught it
+        text: {en: …, zh-CN: …}
+"""
+
+from __future__ import annotations
+
+from bot.checklist.applying import apply_change
+from bot.checklist.proposing import fitting, propose_for
+from bot.checklist.reading import (
+    Checklist,
+    ChecklistItem,
+    Fault,
+    lint,
+    load_checklists,
+    parse_checklist,
+    shipped_checklists,
+)
+
+__all__ = [
+    "Checklist",
+    "ChecklistItem",
+    "Fault",
+    "apply_change",
+    "fitting",
+    "lint",
+    "load_checklists",
+    "parse_checklist",
+    "propose_for",
+    "shipped_checklists",
+]

@@ -1,0 +1,67 @@
+"""Writes blocks as one HTML file: everything inside, nothing loaded, no script; jinja2 escapes every text."""
+
+from __future__ import annotations
+
+import base64
+from functools import cache
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from bot.domain.text import Locale
+from bot.locales import templates_root, translate
+from bot.report import palette
+from bot.report.blocks import Page
+from bot.report.plain import visible
+from bot.report.svg import themed
+from bot.report.wording import web_address
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(templates_root() / "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        shown=_shown,
+        link=_link,
+        kind=lambda block: type(block).__name__,
+        drawing=lambda content: Markup(themed(content.decode())),  # noqa: S704 - cut down by clean_svg
+        still=lambda content: Markup(content.decode()),  # noqa: S704 - cut down by clean_svg
+        data=lambda content: base64.b64encode(content).decode(),
+    )
+    return environment
+
+
+def write_html(page: Page, *, is_paged: bool = False) -> str:
+    """The page as HTML.
+
+    is_paged: for paper: drawings keep their colours, page numbers are set, nothing is folded away.
+    """
+    locale = Locale(page.lang)
+    return (
+        _environment()
+        .get_template("postmortem.html.j2")
+        .render(
+            page=page,
+            is_paged=is_paged,
+            colours={
+                palette.variable(light): (light, dark) for light, dark in palette.DARK.items()
+            },
+            t=lambda key: translate(locale, f"report.{key}"),
+        )
+    )
+
+
+def _shown(text: str) -> Markup:
+    """The text with every character visible and its line breaks kept."""
+    return Markup("<br>").join(escape(line) for line in visible(text).split("\n"))
+
+
+def _link(href: str | None) -> str | None:
+    """What may stand in an `href`: a place in this report, or a plain web address."""
+    return href if href and (href.startswith("#") or web_address(href)) else None

@@ -1,0 +1,1 @@
+"""The Slack surface: the only package that knows Slack."""

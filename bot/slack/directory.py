@@ -1,0 +1,116 @@
+"""Who the bot and the people are: asked once, kept for a day, never waited for before an acknowledgement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from bot.errors import DeliveryError, StoreError
+from bot.slack.web import QUICK_SECONDS, Web
+from bot.store import surface
+from bot.store.transaction import Store
+
+log = structlog.get_logger(__name__)
+
+MOST_LOOKUPS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """The bot in the workspace. `url` is the base of permalinks and ends with a slash."""
+
+    user: str = ""
+    bot: str = ""
+    team: str = ""
+    url: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether Slack has said who the bot is."""
+        return bool(self.user)
+
+    def permalink(self, channel: str, ts: str, thread_ts: str | None) -> str | None:
+        """The address of a message, made here: asking for each would use up the quota."""
+        if not self.url:
+            return None
+        link = f"{self.url}archives/{channel}/p{ts.replace('.', '')}"
+        if thread_ts and thread_ts != ts:
+            link += f"?thread_ts={thread_ts}&cid={channel}"
+        return link
+
+
+class Directory:
+    """Names by id, and the bot's own identity; both survive a restart while Slack is away."""
+
+    def __init__(self, web: Web, store: Store) -> None:
+        self._web = web
+        self._store = store
+        self._identity = Identity()
+
+    @property
+    def known(self) -> Identity:
+        """What is known now, without asking anybody."""
+        return self._identity
+
+    async def warm(self) -> Identity:
+        """Asks Slack who the bot is; where Slack does not answer, what it said last."""
+        if self._identity.is_known:
+            return self._identity
+        try:
+            answer = await self._web.call("auth.test", timeout_seconds=QUICK_SECONDS)
+        except DeliveryError as error:
+            log.warning("slack.auth", reason=error.reason.value, error=str(error))
+            held = await surface.identity(self._store)
+            if held is not None:
+                self._identity = _read(dict(held))
+            return self._identity
+        self._identity = _read(answer)
+        step = surface.remember_identity(
+            {
+                "user_id": self._identity.user,
+                "bot_id": self._identity.bot,
+                "team_id": self._identity.team,
+                "url": self._identity.url,
+            }
+        )
+        try:
+            await self._store.commit(step, doing="keep the bot's identity")
+        except StoreError as error:
+            log.warning("slack.identity_not_kept", error=str(error))
+        return self._identity
+
+    async def names(self, users: Iterable[str]) -> dict[str, str]:
+        """A name for every id that Slack knows; the others are missing. A few are asked for, the rest is left.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        wanted = [item for item in dict.fromkeys(users) if item[:1] in ("U", "W")]
+        found = await surface.people(self._store, wanted)
+        for user in [item for item in wanted if item not in found][:MOST_LOOKUPS]:
+            try:
+                answer = await self._web.call(
+                    "users.info", timeout_seconds=QUICK_SECONDS, user=user
+                )
+            except DeliveryError as error:
+                log.info("slack.name", user=user, reason=error.reason.value)
+                continue
+            person = answer.get("user") or {}
+            profile = person.get("profile") or {}
+            name = profile.get("display_name") or person.get("real_name") or person.get("name")
+            if name:
+                found[user] = str(name)
+                step = surface.remember_person(user, str(name))
+                await self._store.commit(step, doing="keep a name")
+        return found
+
+
+def _read(answer: dict[str, object]) -> Identity:
+    return Identity(
+        user=str(answer.get("user_id") or ""),
+        bot=str(answer.get("bot_id") or ""),
+        team=str(answer.get("team_id") or ""),
+        url=str(answer.get("url") or ""),
+    )

@@ -1,0 +1,106 @@
+"""Probe answers side by side: one row per probe, one cell per node, the odd node marked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bot.domain.finding import FindingSeverity, ProbeResult, ProbeStatus
+from bot.domain.text import Localized
+from bot.locales import say
+
+MOST_CELLS = 120
+_RANK = {FindingSeverity.INFO: 0, FindingSeverity.WARNING: 1, FindingSeverity.CRITICAL: 2}
+_CLEAN = (".ok", "_ok", "_clean", ".clean", "_unchanged", "_expected", ".flat")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """What one node answered. mark: `ok`, `info`, `warning`, `critical`, or `unknown` where it could not look."""
+
+    node: str
+    mark: str
+    text: Localized
+    is_odd: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One probe over all nodes; `is_split`: the nodes differ and none is the odd one."""
+
+    probe: str
+    cells: tuple[Cell, ...]
+    is_split: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """All answers; `more` counts cells that are left out."""
+
+    nodes: tuple[str, ...]
+    rows: tuple[Row, ...]
+    more: int
+
+
+def table(results: Sequence[Mapping[str, Any]]) -> Table:
+    """The table of probe results in their wire shape; one that cannot be read is left out."""
+    read = [result for item in results if (result := _read(item)) is not None]
+    shown = read[:MOST_CELLS]
+    probes = dict.fromkeys(result.probe for result in shown)
+    return Table(
+        nodes=tuple(dict.fromkeys(result.node for result in shown)),
+        rows=tuple(_row(name, [item for item in shown if item.probe == name]) for name in probes),
+        more=len(read) - len(shown),
+    )
+
+
+def _read(value: Mapping[str, Any]) -> ProbeResult | None:
+    try:
+        return ProbeResult.from_json(value)
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _row(probe: str, results: Sequence[ProbeResult]) -> Row:
+    kinds = {result.node: _kind(result) for result in results}
+    counts = Counter(kinds.values()).most_common()
+    most = counts[0][1] if counts else 0
+    # Odd is who differs from a majority; among equals nobody is.
+    has_majority = len(results) > 2 and most * 2 > len(results)
+    usual = counts[0][0] if has_majority else None
+    cells = tuple(
+        Cell(
+            node=result.node,
+            mark=_mark(result),
+            text=_text(result),
+            is_odd=usual is not None and kinds[result.node] != usual,
+        )
+        for result in results
+    )
+    return Row(probe=probe, cells=cells, is_split=usual is None and len(counts) > 1)
+
+
+def _kind(result: ProbeResult) -> tuple[str, ...]:
+    if result.status is not ProbeStatus.OK:
+        return (result.status.value,)
+    return tuple(sorted({finding.id for finding in result.findings}))
+
+
+def _mark(result: ProbeResult) -> str:
+    if result.status is not ProbeStatus.OK or not result.findings:
+        return "unknown"
+    worst = max(result.findings, key=lambda finding: _RANK[finding.severity])
+    if worst.severity is FindingSeverity.INFO:
+        return "ok" if all(item.id.endswith(_CLEAN) for item in result.findings) else "info"
+    return worst.severity.value
+
+
+def _text(result: ProbeResult) -> Localized:
+    if result.status is not ProbeStatus.OK:
+        return Localized.verbatim(f"{result.status.value}: {result.error or '–'}")
+    if not result.findings:
+        return say("slack.cell_nothing_text")
+    ranked = sorted(result.findings, key=lambda item: -_RANK[item.severity])
+    return Localized.verbatim("; ".join(item.summary or item.id for item in ranked[:4]))

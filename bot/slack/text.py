@@ -1,0 +1,138 @@
+"""Slack's text: escaped once on the way out, plain on the way in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, urlsplit
+
+_TOKEN = re.compile(r"<([^<>\n]{1,3000})>")
+_MENTION = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
+_FENCE = "```"
+# Looks the same and closes nothing.
+_LOOKALIKE_FENCE = "ˋˋˋ"
+_ELLIPSIS = "…"
+
+
+def escape(text: str) -> str:
+    """The three characters that Slack reads as markup. Everything else is shown as it is.
+
+    >>> escape('a < b && "c" <!channel>')
+    'a &lt; b &amp;&amp; "c" &lt;!channel&gt;'
+    """
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def unescape(text: str) -> str:
+    """What `escape` did, undone."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+def link(url: str | None, label: str) -> str:
+    """`<url|label>`, or the escaped label alone where the address is none that may be opened.
+
+    >>> link("http://prom.example/graph?g0.expr=a>0.5|x&g0.tab=1", "TTFT *high*")
+    '<http://prom.example/graph?g0.expr=a%3E0.5%7Cx&amp;g0.tab=1|TTFT high>'
+    """
+    shown = " ".join(label.split())
+    for mark in "*_~`|":
+        shown = shown.replace(mark, "" if mark != "_" else "_")
+    if not is_link(url):
+        return escape(shown)
+    return f"<{_address(url or '')}|{escape(shown) or 'link'}>"
+
+
+def is_link(url: str | None) -> bool:
+    """Whether an address from outside may be made clickable."""
+    if not url or len(url) > 2500 or any(character.isspace() for character in url):
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and "{{" not in url
+    except ValueError:
+        return False
+
+
+def _address(url: str) -> str:
+    broken = "".join(quote(mark) if mark in "<>|\"`" else mark for mark in url)
+    return broken.replace("&", "&amp;")
+
+
+def code(text: str) -> str:
+    r"""A code block that nothing inside can end.
+
+    >>> code("x```y")
+    '```\nxˋˋˋy\n```'
+    """
+    return f"{_FENCE}\n{escape(text.replace(_FENCE, _LOOKALIKE_FENCE)).strip(chr(10))}\n{_FENCE}"
+
+
+def inline_code(text: str) -> str:
+    """A piece of inline code on one line."""
+    flat = " ".join(text.replace("`", "ˋ").split())
+    return f"`{escape(flat)}`" if flat else "–"
+
+
+def cut(text: str, most: int) -> str:
+    """At most `most` characters, with an ellipsis where something is left out."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + _ELLIPSIS
+
+
+def plain(text: str, names: Mapping[str, str] | None = None) -> str:
+    """A message's text as a person reads it: no tokens, no entities.
+
+    names: user id to name; a person who is not in it stays as the id.
+
+    >>> plain("<@U1|lin> see <http://x.example/a|the log> &amp; <!here>", {})
+    '@lin see the log (http://x.example/a) & @here'
+    """
+    known = names or {}
+    return unescape(_TOKEN.sub(lambda found: escape(_token(found.group(1), known)), text))
+
+
+def _token(body: str, names: Mapping[str, str]) -> str:
+    head, has_label, label = body.partition("|")
+    label, head = unescape(label), unescape(head)
+    match head[:1]:
+        case "@":
+            return "@" + (names.get(head[1:]) or label or head[1:])
+        case "#":
+            return "#" + (label or head[1:])
+        case "!":
+            word = head[1:].partition("^")[0]
+            return label if has_label else f"@{word}"
+        case _:
+            address = head.removeprefix("mailto:")
+            return address if not label or label in (head, address) else f"{label} ({head})"
+
+
+def command_text(text: str) -> str:
+    """The words of a command: entities undone, addresses that Slack made of host names plain again, people kept."""
+
+    def keep(found: re.Match[str]) -> str:
+        body = found.group(1)
+        if body[:1] in "@#":
+            return found.group()
+        head, _, label = body.partition("|")
+        return label or head
+
+    return unescape(_TOKEN.sub(keep, text))
+
+
+def mentions(text: str) -> tuple[str, ...]:
+    """The ids of the people that a text mentions, each once."""
+    return tuple(dict.fromkeys(_MENTION.findall(text)))
+
+
+def after_mention(text: str, user: str) -> str | None:
+    """The rest of a text that begins with a mention of `user`; None when it does not."""
+    found = _MENTION.match(text.strip())
+    if found is None or found.group(1) != user:
+        return None
+    return text.strip()[found.end() :].strip(" :,，：")
+
+
+def file_name(text: str, fallback: str) -> str:
+    """A name without folders and control characters."""
+    kept = re.sub(r"[\x00-\x1f\x7f/\\:]+", "-", text).strip(" .-")
+    return cut(kept, 120) or fallback

@@ -1,0 +1,255 @@
+"""Calls the Web API, with a deadline, and turns its refusals into the bot's own errors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.web.async_client import AsyncWebClient
+
+from bot.errors import DeliveryError, Reason
+
+CALL_SECONDS = 8.0
+# Before a person's eyes: a trigger lives three seconds.
+QUICK_SECONDS = 2.0
+UPLOAD_SECONDS = 30.0
+
+# All methods that the bot calls; the manifest asks for exactly their scopes.
+METHODS = (
+    "auth.test",
+    "chat.postMessage",
+    "chat.update",
+    "chat.postEphemeral",
+    "conversations.history",
+    "conversations.info",
+    "conversations.open",
+    "conversations.replies",
+    "files.completeUploadExternal",
+    "files.getUploadURLExternal",
+    "files.info",
+    "users.info",
+    "views.open",
+    "views.update",
+)
+
+# Nothing changes by trying again.
+PERMANENT = frozenset(
+    {
+        "channel_not_found",
+        "not_in_channel",
+        "is_archived",
+        "restricted_action",
+        "restricted_action_thread_only_channel",
+        "restricted_action_read_only_channel",
+        "messages_tab_disabled",
+        "cannot_dm_bot",
+        "user_not_found",
+        "user_not_in_channel",
+        "message_not_found",
+        "cant_update_message",
+        "edit_window_closed",
+        "is_inactive",
+        "cannot_reply_to_message",
+        "file_not_found",
+    }
+)
+# The content was refused: a plainer one may be taken.
+CONTENT = frozenset(
+    {
+        "invalid_blocks",
+        "invalid_blocks_format",
+        "msg_blocks_too_long",
+        "msg_too_long",
+        "invalid_arguments",
+        "invalid_attachments",
+        "invalid_metadata_format",
+        "metadata_too_large",
+        "no_text",
+        "too_many_attachments",
+    }
+)
+_REASONS: Mapping[str, Reason] = {
+    "ratelimited": Reason.RATE_LIMITED,
+    "rate_limited": Reason.RATE_LIMITED,
+    "message_limit_exceeded": Reason.RATE_LIMITED,
+    "invalid_auth": Reason.UNAUTHORISED,
+    "not_authed": Reason.UNAUTHORISED,
+    "account_inactive": Reason.UNAUTHORISED,
+    "token_revoked": Reason.UNAUTHORISED,
+    "token_expired": Reason.UNAUTHORISED,
+    "missing_scope": Reason.UNAUTHORISED,
+}
+
+
+class SlackRefusalError(DeliveryError):
+    """Slack answered no; `code` is its word for why."""
+
+    def __init__(
+        self, method: str, code: str, *, reason: Reason, retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(
+            f"Slack {method}: {code}; see the method's page for what it asks",
+            reason=reason,
+            retry_after_seconds=retry_after_seconds,
+        )
+        self.code = code
+
+    @property
+    def is_permanent(self) -> bool:
+        """Whether trying again is pointless."""
+        return self.code in PERMANENT
+
+    @property
+    def is_about_content(self) -> bool:
+        """Whether a plainer message may be taken."""
+        return self.code in CONTENT
+
+
+class Web:
+    """The Web API of one workspace. Answers are Slack's own JSON: this package reads them, nobody else."""
+
+    def __init__(self, client: AsyncWebClient) -> None:
+        self._client = client
+        self._session: aiohttp.ClientSession | None = None
+
+    async def start(self) -> None:
+        """Opens the connection pool; without it each call opens a connection of its own."""
+        self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=UPLOAD_SECONDS))
+        self._client.session = self._session
+
+    async def close(self) -> None:
+        """Gives the connections back."""
+        self._client.session = None
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def call(
+        self, method: str, *, timeout_seconds: float = CALL_SECONDS, **arguments: Any
+    ) -> dict[str, Any]:
+        """One call of a method in `METHODS`.
+
+        Raises:
+            SlackRefusalError: Slack said no.
+            DeliveryError: no answer in time, or no connection.
+        """
+        function = getattr(self._client, method.replace(".", "_"))
+        given = {key: value for key, value in arguments.items() if value is not None}
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                answer = await function(**given)
+        except SlackApiError as error:
+            raise _refusal(method, error) from error
+        except TimeoutError as error:
+            raise DeliveryError(
+                f"Slack {method}: no answer within {timeout_seconds:g} s; look at the network",
+                reason=Reason.TIMEOUT,
+            ) from error
+        except (aiohttp.ClientError, OSError, SlackClientError, ValueError) as error:
+            raise DeliveryError(
+                f"Slack {method}: {type(error).__name__}; check SLACK_API_URL and the network",
+                reason=Reason.REFUSED,
+            ) from error
+        return dict(answer.data)
+
+    async def upload(self, url: str, content: bytes) -> None:
+        """Sends a file's bytes to the address that `files.getUploadURLExternal` gave.
+
+        Raises:
+            DeliveryError: not taken.
+        """
+        await self._raw("POST", url, content, "file upload", None)
+
+    async def download(self, url: str, most_bytes: int) -> tuple[bytes, str]:
+        """A private file and its media type, with the bot's token; nothing is ever made public.
+
+        Raises:
+            DeliveryError: not to be had, or longer than `most_bytes`.
+        """
+        headers = {"Authorization": f"Bearer {self._client.token}"}
+        return await self._raw("GET", url, None, "file download", headers, most_bytes)
+
+    async def respond(self, url: str, body: Mapping[str, Any]) -> None:
+        """Answers through a `response_url`.
+
+        Raises:
+            DeliveryError: it is used up, too old, or not reachable.
+        """
+        session = await self._open()
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                async with session.post(url, json=dict(body)) as response:
+                    answer = await response.text()
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise DeliveryError(
+                f"Slack response_url: {type(error).__name__}; the answer goes another way",
+                reason=Reason.REFUSED,
+            ) from error
+        if response.status != 200 or (answer and answer != "ok" and '"ok":true' not in answer):
+            raise SlackRefusalError(
+                "response_url", f"status {response.status}", reason=Reason.REFUSED
+            )
+
+    async def _raw(
+        self,
+        verb: str,
+        url: str,
+        content: bytes | None,
+        what: str,
+        headers: Mapping[str, str] | None,
+        most_bytes: int = 0,
+    ) -> tuple[bytes, str]:
+        session = await self._open()
+        try:
+            async with asyncio.timeout(UPLOAD_SECONDS):
+                async with session.request(verb, url, data=content, headers=headers) as response:
+                    body = await response.content.read(most_bytes + 1) if most_bytes else b""
+                    if not most_bytes:
+                        await response.read()
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise DeliveryError(
+                f"Slack {what}: {type(error).__name__}; it is tried again", reason=Reason.REFUSED
+            ) from error
+        if response.status != 200:
+            raise DeliveryError(
+                f"Slack {what}: status {response.status}; it is tried again", reason=Reason.REFUSED
+            )
+        if most_bytes and len(body) > most_bytes:
+            raise DeliveryError(
+                f"Slack {what}: more than {most_bytes} bytes; it is left out",
+                reason=Reason.UNSUPPORTED,
+            )
+        return body, response.content_type
+
+    async def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            await self.start()
+        assert self._session is not None  # noqa: S101  start has just set it
+        return self._session
+
+
+def _refusal(method: str, error: SlackApiError) -> SlackRefusalError:
+    response = error.response
+    code = "unknown_error"
+    after: float | None = None
+    status = getattr(response, "status_code", 0)
+    try:
+        code = str(response["error"])
+    except (KeyError, TypeError, ValueError):
+        code = f"status_{status}"
+    headers = {str(key).lower(): value for key, value in (getattr(response, "headers", None) or {}).items()}
+    if status == 429 or _REASONS.get(code) is Reason.RATE_LIMITED:
+        text = str(headers.get("retry-after", "1"))
+        after = float(text) if text.replace(".", "", 1).isdigit() else 1.0
+        return SlackRefusalError(
+            method, "ratelimited", reason=Reason.RATE_LIMITED, retry_after_seconds=after
+        )
+    reason = _REASONS.get(code, Reason.REFUSED)
+    if code in PERMANENT:
+        reason = Reason.NOT_FOUND
+    elif code in CONTENT:
+        reason = Reason.MALFORMED
+    return SlackRefusalError(method, code, reason=reason)

@@ -1,0 +1,158 @@
+"""Attacks on the door: nothing runs, each is one audit line, the agent stays up."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from tests.agent.live_agent import LiveAgent
+
+CHEAP = "host_memory"
+
+
+def _part(value: dict[str, Any] | bytes) -> str:
+    raw = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _unsigned(agent: LiveAgent) -> str:
+    return f"{_part({'alg': 'none', 'typ': 'JWT'})}.{_part(agent.claims(CHEAP, {}))}."
+
+
+def _hmac_with_public_key(agent: LiveAgent) -> str:
+    signed = f"{_part({'alg': 'HS256', 'typ': 'JWT'})}.{_part(agent.claims(CHEAP, {}))}"
+    mac = hmac.new(agent.public_pem, signed.encode(), hashlib.sha256).digest()
+    return f"{signed}.{_part(mac)}"
+
+
+def _other_key(agent: LiveAgent) -> str:
+    return jwt.encode(agent.claims(CHEAP, {}), Ed25519PrivateKey.generate(), algorithm="EdDSA")
+
+
+Forge = Callable[[LiveAgent], str]
+ATTACKS: dict[str, tuple[Forge, int, str]] = {
+    "garbage": (lambda _: "x.y.z", 401, "malformed_token"),
+    "alg-none": (_unsigned, 401, "wrong_algorithm"),
+    "hs256-with-public-key": (_hmac_with_public_key, 401, "wrong_algorithm"),
+    "foreign-key": (_other_key, 401, "bad_signature"),
+    "wrong-issuer": (lambda a: a.token(CHEAP, {}, iss="somebody"), 401, "wrong_issuer"),
+    "wrong-audience": (lambda a: a.token(CHEAP, {}, aud="gpu-2"), 403, "wrong_audience"),
+    "audience-list": (lambda a: a.token(CHEAP, {}, aud=["gpu-1", "gpu-2"]), 403, "wrong_audience"),
+    "expired": (
+        lambda a: a.token(CHEAP, {}, iat=time.time() - 50, exp=time.time() - 20),
+        401,
+        "expired",
+    ),
+    "from-the-future": (
+        lambda a: a.token(CHEAP, {}, iat=time.time() + 3600, exp=time.time() + 3630),
+        401,
+        "issued_in_future",
+    ),
+    "lives-too-long": (
+        lambda a: a.token(CHEAP, {}, exp=time.time() + 3600),
+        401,
+        "lifetime_too_long",
+    ),
+    "before-the-start": (
+        lambda a: a.token(CHEAP, {}, iat=time.time() - 3600, exp=time.time() + 1),
+        401,
+        "lifetime_too_long",
+    ),
+    "no-expiry": (lambda a: a.token(CHEAP, {}, exp=None), 401, "missing_claim"),
+    "no-id": (lambda a: a.token(CHEAP, {}, jti=None), 401, "missing_claim"),
+    "no-subject": (lambda a: a.token(CHEAP, {}, sub=None), 401, "missing_claim"),
+    "boolean-time": (lambda a: a.token(CHEAP, {}, exp=True), 401, "missing_claim"),
+    "other-probe": (lambda a: a.token("host_cpu", {}), 403, "wrong_probe"),
+    "no-probe": (lambda a: a.token(CHEAP, {}, probe=None), 403, "wrong_probe"),
+    "other-args": (lambda a: a.token(CHEAP, {"window_s": 1}), 403, "args_altered"),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_forged_token_runs_nothing_and_is_audited_once(agent: LiveAgent, name: str) -> None:
+    forge, status, reason = ATTACKS[name]
+    before = len(agent.audit())
+    answer = agent.post(CHEAP, token=forge(agent))
+    assert (answer.status_code, answer.json()["reason"]) == (status, reason)
+    lines = agent.audit()[before:]
+    assert [(line["outcome"], line["reason"]) for line in lines] == [("refused", reason)]
+    assert agent.post(CHEAP).status_code == 200
+
+
+def test_missing_token_is_refused(agent: LiveAgent) -> None:
+    answer = httpx.post(f"{agent.url}/v1/probes/{CHEAP}", json={"args": {}})
+    assert (answer.status_code, answer.json()["reason"]) == (401, "no_token")
+    assert httpx.get(f"{agent.url}/v1/probes").status_code == 401
+
+
+def test_replayed_token_is_refused_the_second_time(agent: LiveAgent) -> None:
+    token = agent.token(CHEAP, {})
+    assert agent.post(CHEAP, token=token).status_code == 200
+    answer = agent.post(CHEAP, token=token)
+    assert (answer.status_code, answer.json()["reason"]) == (401, "replayed")
+
+
+def test_arguments_altered_on_the_way_are_refused(agent: LiveAgent) -> None:
+    token = agent.token("host_cpu", {"window_s": 0.2})
+    answer = agent.post("host_cpu", {"window_s": 30}, token=token)
+    assert (answer.status_code, answer.json()["reason"]) == (403, "args_altered")
+
+
+def test_token_issued_before_a_restart_is_refused_after_it(
+    agent_factory: Callable[..., LiveAgent],
+) -> None:
+    first = agent_factory()
+    unused, used = first.token(CHEAP, {}), first.token(CHEAP, {})
+    assert first.post(CHEAP, token=used).status_code == 200
+    first.stop()
+    second = agent_factory()
+    for token in (unused, used):
+        answer = second.post(CHEAP, token=token)
+        assert (answer.status_code, answer.json()["reason"]) == (401, "issued_before_start")
+    assert second.post(CHEAP).status_code == 200
+
+
+def test_token_from_a_clock_ahead_is_no_replay_over_a_restart(
+    agent_factory: Callable[..., LiveAgent],
+) -> None:
+    """Its time lies after the restart; the audit file still remembers that it was used."""
+    first = agent_factory()
+    token = first.token(CHEAP, {}, iat=time.time() + 4.5, exp=time.time() + 60)
+    assert first.post(CHEAP, token=token).status_code == 200
+    first.stop()
+    answer = agent_factory().post(CHEAP, token=token)
+    assert answer.json()["reason"] in {"replayed", "issued_before_start"}
+
+
+def test_two_public_keys_at_once_let_a_key_be_rotated(
+    agent_factory: Callable[..., LiveAgent],
+) -> None:
+    old = agent_factory(name="old")
+    new = agent_factory(name="new")
+    new.stop()
+    both = new.folder / "both.pem"
+    both.write_bytes(old.public_pem + new.public_pem)
+    rotated = agent_factory(name="new", RCA_AGENT_PUBLIC_KEYS=str(both))
+    assert rotated.post(CHEAP).status_code == 200
+    assert rotated.post(CHEAP, token=old.token(CHEAP, {})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../../etc/passwd", "..%2f..%2fetc%2fpasswd", "host_cpu/../../x", "host_cpu%00", "%2e%2e"],
+    ids=["dots", "encoded", "inside", "null", "encoded-dots"],
+)
+def test_path_that_climbs_names_no_probe(agent: LiveAgent, path: str) -> None:
+    answer = agent.post(path)
+    assert answer.status_code in {401, 403, 404}
+    assert "root:" not in answer.text
