@@ -100,7 +100,9 @@ class ChildProcess:
     async def wait(self) -> None:
         """Returns once the process is gone."""
         await self._process.wait()
-        self._error_reader.cancel()
+        for task in (self._error_reader, self._pending):
+            if task is not None:
+                task.cancel()
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to the whole group, so that what the child started goes with it."""

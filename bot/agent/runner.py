@@ -30,6 +30,7 @@ _STALL_SECONDS = 2.0
 _STALL_SHARE = 0.4
 """One GPU may take at most this share of the deadline, so that a second child has time for the others."""
 _HEAVY_GROUP = "heavy"
+_CLOSE_SECONDS = 2.0
 
 
 class ChildRunner:
@@ -48,6 +49,7 @@ class ChildRunner:
         self._locks: dict[str, asyncio.Lock] = {}
         self._slots = asyncio.Semaphore(settings.limits.parallel)
         self._hung: dict[str, ChildProcess] = {}
+        self._children: set[ChildProcess] = set()
         self._leaving: set[asyncio.Task[None]] = set()
 
     @property
@@ -96,12 +98,14 @@ class ChildRunner:
         return result(**values)
 
     async def close(self) -> None:
-        """Ends every child that is still there; returns when all are gone or were sent their last signal."""
-        for child in list(self._hung.values()):
+        """Ends every child that is still there; returns when all are gone, or will not go within two seconds."""
+        for child in list(self._children):
             child.signal(signal.SIGKILL if self._may_kill(child) else signal.SIGTERM)
-        for task in list(self._leaving):
-            task.cancel()
-        await asyncio.gather(*self._leaving, return_exceptions=True)
+        if self._leaving:
+            _, stuck = await asyncio.wait(self._leaving, timeout=_CLOSE_SECONDS)
+            for task in stuck:
+                task.cancel()
+            await asyncio.gather(*stuck, return_exceptions=True)
 
     def _groups(self, probe: Probe) -> list[str]:
         groups = [probe.serial_group or probe.name]
@@ -180,7 +184,7 @@ class ChildRunner:
             result_bytes=settings.limits.result_bytes,
             skipped=dict(skipped),
         )
-        return await ChildProcess.start(
+        child = await ChildProcess.start(
             (sys.executable, "-P", "-m", "bot.agent.child"),
             task.to_json(),
             environment=_child_environment(),
@@ -189,6 +193,8 @@ class ChildRunner:
             now=self._monotonic(),
             is_driver_client=probe.serial_group == NVML_GROUP,
         )
+        self._children.add(child)
+        return child
 
     def _may_kill(self, child: ChildProcess) -> bool:
         return self._settings.limits.sigkill or not child.is_driver_client
@@ -211,6 +217,7 @@ class ChildRunner:
         if child.is_alive:
             self._hung[key] = child
             await self._see_off(child, key)
+        self._children.discard(child)
 
     async def _see_off(self, child: ChildProcess, key: str) -> None:
         try:
@@ -224,8 +231,10 @@ class ChildRunner:
                 _log.warning("child_hangs", probe=key, **child.to_json())
                 await child.wait()
         finally:
-            if self._hung.get(key) is child and not child.is_alive:
-                del self._hung[key]
+            if not child.is_alive:
+                self._children.discard(child)
+                if self._hung.get(key) is child:
+                    del self._hung[key]
 
 
 def _child_environment() -> dict[str, str]:

@@ -53,7 +53,9 @@ def validate_message(
         faults += _under("/blocks", validate_blocks(blocks))
         characters = text_length(blocks)
         if characters > text_limit:
-            faults.append(Fault("/blocks", f"{characters} characters of text, at most {text_limit}"))
+            faults.append(
+                Fault("/blocks", f"{characters} characters of text, at most {text_limit}")
+            )
     if attachments:
         faults += _under("/attachments", _schema_faults("Attachments", list(attachments)))
     return faults

@@ -113,14 +113,11 @@ def _add_what_decided(
     if not added:
         return None
     title = _title(incident, catalogue, root.cause)
-    items = Localized(
-        "; ".join(line.en for *_, line in added), "；".join(line.zh for *_, line in added)
-    )
     reason = say(
         "report.checklist.proposal",
         id=incident.id,
         cause=title,
-        changes=say("report.checklist.add", items=items),
+        changes=say("report.checklist.add", count=len(added)),
     )
     return _appended(checklist, incident, added), reason
 

@@ -170,6 +170,8 @@ class _File:
         nodes = self._list(node, root, "items")
         if isinstance(node, yaml.SequenceNode) and (not nodes or node.flow_style):
             self._fault(node, "items must be a block list with at least one item")
+            nodes = []
+        if not nodes:
             return ()
         starts = [item.start_mark.line + 1 for item in nodes]
         ends = [start - 1 for start in starts[1:]] + [len(self.text.splitlines())]

@@ -100,24 +100,3 @@ def recorded_changes(fault: Fault, now: datetime) -> Iterator[RecordedChange]:
             at=now - timedelta(days=3, hours=2),
             by="chen.siyuan",
         )
-
-
-def fixing_change(fault: Fault, now: datetime) -> RecordedChange:
-    """The change that a person rolls out to put it right."""
-    if fault is Fault.CPU:
-        return RecordedChange(
-            id="ops-3101",
-            kind="infra",
-            service="batch-reindex",
-            summary="stopped the re-indexing job on the serving node",
-            at=now,
-            by="alex.park",
-        )
-    return RecordedChange(
-        id="config-2231",
-        kind="config",
-        service=SERVICE,
-        summary="staging buffers: preallocated pool",
-        at=now,
-        by="alex.park",
-    )

@@ -60,7 +60,7 @@ class RunningProgram:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**_inherited(os.environ), **program.environment},
+                env={**inherited_environment(), **program.environment},
                 cwd=program.directory,
                 # Not a session of its own: the scheduler may share CPU time by session, and the CPU fault of the
                 # demo needs the service and its neighbour to compete as equals.
@@ -90,7 +90,7 @@ class RunningProgram:
         while time.monotonic() < deadline:
             if not self.is_running:
                 raise BotError(
-                    f"demo: {program.name} ended with code {self._process.returncode}; see {program.log}",
+                    f"{program.name} ended with code {self._process.returncode}; see {program.log}",
                     reason=Reason.REFUSED,
                 )
             try:
@@ -102,7 +102,7 @@ class RunningProgram:
                     return
             await asyncio.sleep(_POLL_SECONDS)
         raise BotError(
-            f"demo: {program.name} did not come up in {program.start_seconds:g} s; see {program.log}",
+            f"{program.name} did not come up in {program.start_seconds:g} s; see {program.log}",
             reason=Reason.TIMEOUT,
         )
 
@@ -147,13 +147,14 @@ def free_ports(count: int) -> list[int]:
             one.close()
 
 
-def _inherited(environment: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value for name, value in environment.items() if not name.startswith(_OWN_VARIABLES)
-    }
-
-
 def _ends_with_parent() -> list[str]:
     """Children do not outlive a demo that was killed. Source: setpriv(1) of util-linux."""
     setpriv = shutil.which("setpriv")
     return [setpriv, "--pdeathsig", "TERM", "--"] if setpriv else []
+
+
+def inherited_environment() -> dict[str, str]:
+    """The demo's own environment without the settings of any other bot."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(_OWN_VARIABLES)
+    }

@@ -149,7 +149,7 @@ def _write_key_pair(directory: Path) -> None:
         check=False,
     )
     if made.returncode != 0:
-        raise BotError(f"demo: the agent's keys were not made: {made.stderr.strip()}")
+        raise BotError(f"the agent's keys were not made: {made.stderr.strip()}")
 
 
 def _inventory(ports: Ports) -> dict[str, object]:

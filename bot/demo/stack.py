@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -12,10 +13,17 @@ from typing import Self
 
 import httpx
 
-from bot.demo.faults import Fault, RecordedChange, fixing_change, neighbour, recorded_changes
+from bot.demo.faults import Fault, RecordedChange, neighbour, recorded_changes
 from bot.demo.monitoring import Monitoring, ScrapeTarget
 from bot.demo.pinned_pool import PoolMode
-from bot.demo.processes import Program, RunningProgram, free_port, free_ports
+from bot.demo.processes import (
+    Program,
+    RunningProgram,
+    free_port,
+    free_ports,
+    inherited_environment,
+)
+from bot.demo.remedies import Remedy
 from bot.demo.service import SERVICE
 from bot.demo.settings_files import NODE, Ports, RunFiles, Secrets
 from bot.demo.users import LoadPhase
@@ -25,6 +33,7 @@ from bot.errors import BotError, DeliveryError, Reason
 CHANNEL = "C0INCIDENTS"
 DEFAULT_PAGE_PORT = 8800
 _CALL_SECONDS = 10.0
+_WATCH_SECONDS = 1.0
 
 
 class DemoStack:
@@ -60,6 +69,7 @@ class DemoStack:
         self._say = say
         self._started: list[RunningProgram] = []
         self._neighbour: RunningProgram | None = None
+        self.load_started = 0.0
         # Loopback only, so no proxy of the environment may come between.
         self.http = httpx.AsyncClient(timeout=_CALL_SECONDS, trust_env=False)
 
@@ -101,9 +111,13 @@ class DemoStack:
             await asyncio.to_thread(self._started.pop().stop)
         await self.http.aclose()
 
-    def ended(self) -> list[Program]:
-        """Programs that ended although they should run."""
-        return [running.program for running in self._started if not running.is_running]
+    async def wait_for_an_end(self) -> Program:
+        """The first program that ends although it should run."""
+        while True:
+            for running in self._started:
+                if not running.is_running:
+                    return running.program
+            await asyncio.sleep(_WATCH_SECONDS)
 
     async def _start(self) -> None:
         self.files.write(self.ports)
@@ -114,17 +128,18 @@ class DemoStack:
         await self._launch(
             "load, Prometheus and Alertmanager", [self._gateway(), *monitoring.programs()]
         )
+        self.load_started = time.monotonic()
         await self._launch("workspace and node agent", [self._workspace(), self._agent()])
         await self._launch("bot", [self._bot()])
         await self.record_changes(list(recorded_changes(self.fault, datetime.now(UTC))))
 
     async def _launch(self, what: str, programs: Sequence[Program]) -> None:
         self._say(f"starting {what}")
-        running = [RunningProgram(program) for program in programs]
-        self._started.extend(running)
-        async with asyncio.TaskGroup() as group:
-            for one in running:
-                group.create_task(one.wait_ready(self.http))
+        first = len(self._started)
+        for program in programs:
+            self._started.append(RunningProgram(program))
+        for running in self._started[first:]:
+            await running.wait_ready(self.http)
 
     async def set_load(self, phase: LoadPhase) -> None:
         """Turns the evening on or off."""
@@ -136,15 +151,14 @@ class DemoStack:
         if self.fault is Fault.CPU:
             self._neighbour = RunningProgram(neighbour(self.files.logs / "batch-reindex.out"))
 
-    async def apply_fix(self) -> RecordedChange:
-        """Rolls out what puts the fault right, and records it as the delivery system would."""
-        if self.fault is Fault.CPU:
-            await self.stop_neighbour()
-        else:
-            await self.set_pool(PoolMode.PREALLOCATED)
-        change = fixing_change(self.fault, datetime.now(UTC))
-        await self.record_changes([change])
-        return change
+    async def apply(self, remedy: Remedy) -> None:
+        """Does what a person chose, and records it as the delivery system would."""
+        match remedy:
+            case Remedy.PREALLOCATE:
+                await self.set_pool(PoolMode.PREALLOCATED)
+            case Remedy.STOP_NEIGHBOUR:
+                await self.stop_neighbour()
+        await self.record_changes([remedy.as_change(datetime.now(UTC))])
 
     async def set_pool(self, mode: PoolMode) -> None:
         """Switches the staging buffers of the running service."""
@@ -164,6 +178,10 @@ class DemoStack:
             token=self.tokens.webhook,
         )
 
+    def environment_for_bot(self) -> dict[str, str]:
+        """The whole environment of a command that works on this run's incidents."""
+        return {**inherited_environment(), **self._bot_settings()}
+
     async def query(self, promql: str) -> float | None:
         """The value of a PromQL expression now; None while it has none.
 
@@ -177,7 +195,7 @@ class DemoStack:
             result = answer.raise_for_status().json()["data"]["result"]
         except (httpx.HTTPError, KeyError, ValueError) as error:
             raise BotError(
-                f"demo: Prometheus did not answer: {type(error).__name__}; see {self.files.monitoring}",
+                f"Prometheus did not answer: {type(error).__name__}; see {self.files.monitoring}",
                 reason=Reason.REFUSED,
             ) from error
         value = float(result[0]["value"][1]) if result else float("nan")
@@ -189,13 +207,16 @@ class DemoStack:
             answer = await self.http.post(url, json=body, headers=headers)
         except httpx.HTTPError as error:
             raise DeliveryError(
-                f"demo: {url}: {type(error).__name__}; see {self.files.logs}", reason=Reason.REFUSED
+                f"{url}: {type(error).__name__}; see {self.files.logs}", reason=Reason.REFUSED
             ) from error
         if not answer.is_success:
             raise DeliveryError(
-                f"demo: {url}: answered {answer.status_code}: {answer.text[:200]}",
+                f"{url}: answered {answer.status_code}: {answer.text[:200]}",
                 reason=Reason.MALFORMED,
             )
+
+    def _bot_settings(self) -> Mapping[str, str]:
+        return self.files.bot_environment(self.ports, self.tokens, CHANNEL, self._locale)
 
     def _monitoring(self) -> Monitoring:
         ports, node = self.ports, {"node": NODE}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from bot.device.exposition import Exposition
+from bot.device.field import FieldState, Unread
 
 _ALLOCATED = (
     "torch_cuda_memory_allocated_bytes",
@@ -54,6 +55,12 @@ class AllocatorMoment:
     pool_used_bytes: float | None
     pool_total_bytes: float | None
     requests: float | None
+
+    @property
+    def sides(self) -> str:
+        """Which sides are told, in words; "" when none is."""
+        names = (("device", self.has_device_side), ("host", self.has_host_side))
+        return " and ".join(name for name, is_told in names if is_told)
 
     @property
     def has_device_side(self) -> bool:
@@ -110,6 +117,14 @@ def allocator_change(before: AllocatorMoment, after: AllocatorMoment) -> Allocat
         allocs_per_request=allocs / requests if allocs is not None and requests else None,
         retries=_grown(before.retries, after.retries),
     )
+
+
+def told(values: AllocatorMoment | AllocatorChange, prefix: str = "") -> dict[str, object]:
+    """Fields by name; one that the service does not tell is `not_supported`."""
+    missing = Unread(FieldState.NOT_SUPPORTED, "the service does not tell")
+    return {
+        prefix + name: missing if value is None else value for name, value in asdict(values).items()
+    }
 
 
 def _grown(before: float | None, after: float | None) -> float | None:

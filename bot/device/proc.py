@@ -277,8 +277,10 @@ def parse_disks(text: str) -> Mapping[str, DiskCounters]:
     0.5
     """
     disks: dict[str, DiskCounters] = {}
-    for line in text.splitlines():
-        parts = line.split()
+    rows = [line.split() for line in text.splitlines()]
+    if rows and not any(len(parts) >= 14 for parts in rows):
+        raise ProbeError("/proc/diskstats: no line is in shape")
+    for parts in rows:
         if len(parts) < 14 or parts[2].startswith(("loop", "ram", "zram", "sr", "fd")):
             continue
         number = [int(part) for part in parts[3:14]]

@@ -78,7 +78,7 @@ def _joined(
         return None
     if link.test is not None:
         node = cause.node or effect.node
-        if Bench(facts, catalogue, node).judge(link.test).verdict is Verdict.FALSE:
+        if Bench(facts, catalogue, node).judge(link.test).verdict is not Verdict.TRUE:
             return None
     if effect.onset is None or cause.onset is None:
         return False

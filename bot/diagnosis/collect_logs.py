@@ -53,10 +53,10 @@ async def collect_logs(
     own = log_selector(service.matchers)
     around = '{node=~"' + "|".join(re.escape(node) for node in nodes).replace("\\", "\\\\") + '"}'
     into.window = window
-    once = "|".join(
-        f"(?i:{test.pattern})" for test in log_tests(catalogue) if test.since_start
-    )
+    once = "|".join(f"(?i:{test.pattern})" for test in log_tests(catalogue) if test.since_start)
     unit = f"{max(window.seconds / 90, 5):.0f}s"
+    # Lines are few where sampling is on: only wide steps tell silence from chance.
+    wide = f"{max(window.seconds / 30, 5):.0f}s"
 
     async def lines(query: str, reach: Window, target: list[LogLine]) -> None:
         into.queries.append(query)
@@ -70,14 +70,20 @@ async def collect_logs(
         into.answers += 1
         target.extend(answer.items)
         into.gaps.extend(
-            Gap(source=EvidenceSource.LOGS, plugin="logs", query=query, reason="partial", detail=note)
+            Gap(
+                source=EvidenceSource.LOGS,
+                plugin="logs",
+                query=query,
+                reason="partial",
+                detail=note,
+            )
             for note in answer.partial
         )
 
-    async def volume(name: str, query: str) -> None:
+    async def volume(name: str, query: str, step: str) -> None:
         try:
             answer = await source.volume(
-                query, window, step_seconds=float(unit[:-1]), timeout_seconds=timeout_seconds
+                query, window, step_seconds=float(step[:-1]), timeout_seconds=timeout_seconds
             )
         except EvidenceError as error:
             into.gaps.append(_gap(query, error))
@@ -88,8 +94,8 @@ async def collect_logs(
     asks = [
         lines(own, window, into.service_lines),
         lines(f"{own[:-1]},{_LOUD}}}", window, into.service_lines),
-        volume("logs.lines", f"sum(count_over_time({own}[{unit}]))"),
-        volume("logs.bytes", f"sum(bytes_over_time({own}[{unit}]))"),
+        volume("logs.lines", f"sum(count_over_time({own}[{wide}]))", wide),
+        volume("logs.bytes", f"sum(bytes_over_time({own}[{unit}]))", unit),
     ]
     if nodes:
         asks += [
@@ -98,6 +104,7 @@ async def collect_logs(
             volume(
                 "logs.bytes_others",
                 f"sum by (node, service, app, job, container, unit) (bytes_over_time({around}[{unit}]))",
+                unit,
             ),
         ]
     if once:
@@ -106,7 +113,9 @@ async def collect_logs(
         asks.append(lines(f'{own} |~ "{quoted}"', long, into.old_lines))
     await asyncio.gather(*asks)
     for kept in (into.service_lines, into.node_lines, into.old_lines):
-        unique = {(line.at_ns, tuple(sorted(line.labels.items())), line.text): line for line in kept}
+        unique = {
+            (line.at_ns, tuple(sorted(line.labels.items())), line.text): line for line in kept
+        }
         kept[:] = [unique[key] for key in sorted(unique)]
 
 

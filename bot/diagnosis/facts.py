@@ -8,12 +8,19 @@ from datetime import datetime, timedelta
 
 from bot.cause import Catalogue, Signal
 from bot.diagnosis.collected import Collected, Reading
-from bot.diagnosis.observation import Observation, entity_of, observe, points
+from bot.diagnosis.observation import (
+    Observation,
+    entity_of,
+    is_log_signal,
+    observe,
+    points,
+    zero_filled,
+)
 from bot.diagnosis.robust import slope
 from bot.diagnosis.symptoms import Incident, find_incident, usual_range
 from bot.diagnosis.tracing import observe_traces, trace_paths
 from bot.domain.change import Change
-from bot.domain.evidence import Sample, Series, SourceState
+from bot.domain.evidence import Series, SourceState
 from bot.domain.finding import ProbeResult, ProbeStatus
 from bot.domain.instant import Window
 from bot.source import LogLine
@@ -105,9 +112,9 @@ def establish(collected: Collected, catalogue: Catalogue) -> Facts:
 def _one(
     signal: Signal, series: Series, reading: Reading, collected: Collected, incident: Incident
 ) -> Observation:
-    is_log = signal.name.startswith("logs.") and not signal.queries
+    is_log = is_log_signal(signal)
     if is_log:
-        series = _zero_filled(series, reading.window)
+        series = zero_filled(series, reading.window)
     observation = observe(
         signal,
         series,
@@ -140,25 +147,6 @@ def _growth(reading: Reading | None, observation: Observation) -> tuple[float, f
             return None
         return whole * seconds, recent * seconds / 3
     return None
-
-
-def _zero_filled(series: Series, window: Window) -> Series:
-    """A log store leaves a step out when there was no line; here that is a true zero."""
-    step = series.step_seconds or 60.0
-    have = {round(sample.at.timestamp() / step): sample.value for sample in series.samples}
-    first, last = round(window.start.timestamp() / step) + 1, round(window.end.timestamp() / step)
-    origin = series.samples[0].at if series.samples else window.start
-    offset = round(origin.timestamp() / step)
-    return replace(
-        series,
-        samples=tuple(
-            Sample(
-                at=origin + timedelta(seconds=(index - offset) * step),
-                value=have.get(index) or 0.0,
-            )
-            for index in range(first, last + 1)
-        ),
-    )
 
 
 def _is_own_log(name: str, series: Series, collected: Collected) -> bool:

@@ -33,8 +33,6 @@ from bot.domain.text import Localized
 from bot.locales import say
 from bot.source import LogLine
 
-_STOPPED_RATIO = 0.03
-
 
 class Verdict(Enum):
     """`UNKNOWN` is neither of the others, and moves nothing."""
@@ -182,7 +180,8 @@ class Bench:
         first = lines[0]
         at = _moment(first.at_ns)
         who = next(
-            (first.labels[key] for key in ("service", "app", "job", "unit") if key in first.labels), ""
+            (first.labels[key] for key in ("service", "app", "job", "unit") if key in first.labels),
+            "",
         )
         return Judgement(
             verdict=Verdict.TRUE,
@@ -257,13 +256,7 @@ def evidence_of_change(change: Change) -> Evidence:
 def _holds(test: SignalTest, item: Observation) -> bool | None:
     """Whether a test holds for one observation, None when that cannot be told."""
     if test.movement is Movement.STOPPED:
-        if item.ended:
-            return True
-        if not item.is_known or item.before is None or item.during is None:
-            return None
-        return item.before.middle > item.signal.floor / 2 and (
-            item.during.middle <= _STOPPED_RATIO * item.before.middle
-        )
+        return item.has_stopped()
     if test.movement is Movement.RISING:
         return _rises(test, item)
     if test.movement in (Movement.ABOVE, Movement.BELOW):

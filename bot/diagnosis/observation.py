@@ -8,13 +8,16 @@ from datetime import UTC, datetime, timedelta
 
 from bot.cause import Movement, Signal
 from bot.diagnosis.robust import Spread, change_point, spread
-from bot.domain.evidence import Series
+from bot.domain.evidence import Sample, Series
 from bot.domain.instant import Window
 
 FEWEST_BEFORE = 5
 FEWEST_DURING = 3
 _SIGNIFICANT = 4.0
 """Robust standard deviations that a shift must exceed. Basis: judgement; three is passed by daily rhythm."""
+
+
+_STOPPED_RATIO = 0.03
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -88,9 +91,7 @@ class Observation:
         """The shift in robust standard deviations of the time before; flat series have the floor as their noise."""
         if self.before is None:
             return 0.0
-        noise = max(
-            self.before.sigma, abs(self.before.middle) * 0.01, self.signal.floor / 8, 1e-12
-        )
+        noise = max(self.before.sigma, abs(self.before.middle) * 0.01, self.signal.floor / 8, 1e-12)
         return self.delta / noise
 
     def moved(self, *, ratio: float | None = None, delta: float | None = None) -> Movement | None:
@@ -107,6 +108,16 @@ class Observation:
         if self.delta < 0 and self.ratio <= 1 / step:
             return Movement.DOWN
         return Movement.FLAT
+
+    def has_stopped(self) -> bool | None:
+        """Whether next to nothing is left of what was there; None when unknown."""
+        if self.ended:
+            return True
+        if self.before is None or self.during is None:
+            return None
+        return self.before.middle > self.signal.floor / 2 and (
+            self.during.middle <= _STOPPED_RATIO * self.before.middle
+        )
 
     def is_usual(self) -> bool | None:
         """Whether other days at this hour looked the same; None without history.
@@ -151,7 +162,9 @@ def find_shift(values: Sequence[tuple[float, float]]) -> Shift | None:
     before = _middle(levels[:at])
     back = change_point(levels[at:])
     early = change_point(levels[:at])
-    if back is not None and _returned(before, _middle(levels[at : at + back]), _middle(levels[at + back :])):
+    if back is not None and _returned(
+        before, _middle(levels[at : at + back]), _middle(levels[at + back :])
+    ):
         end = at + back
     elif early is not None and _returned(
         _middle(levels[:early]), _middle(levels[early:at]), _middle(levels[at:])
@@ -204,6 +217,30 @@ def observe(
     if observation.moved() in (Movement.UP, Movement.DOWN):
         return _with_onset(observation, found, end, settle_seconds)
     return observation
+
+
+def is_log_signal(signal: Signal) -> bool:
+    """Whether a signal is a volume that the engine asks of the log store."""
+    return signal.name.startswith("logs.") and not signal.queries
+
+
+def zero_filled(series: Series, window: Window) -> Series:
+    """A log store leaves a step out when there was no line; here that is a true zero."""
+    step = series.step_seconds or 60.0
+    have = {round(sample.at.timestamp() / step): sample.value for sample in series.samples}
+    first, last = round(window.start.timestamp() / step) + 1, round(window.end.timestamp() / step)
+    origin = series.samples[0].at if series.samples else window.start
+    offset = round(origin.timestamp() / step)
+    return replace(
+        series,
+        samples=tuple(
+            Sample(
+                at=origin + timedelta(seconds=(index - offset) * step),
+                value=have.get(index) or 0.0,
+            )
+            for index in range(first, last + 1)
+        ),
+    )
 
 
 def _with_onset(

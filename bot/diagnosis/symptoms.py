@@ -7,13 +7,24 @@ from datetime import datetime, timedelta
 
 from bot.cause import Catalogue, Movement, Signal, SymptomKind
 from bot.diagnosis.collected import Collected, Reading
-from bot.diagnosis.observation import Observation, entity_of, find_shift, observe, points
-from bot.diagnosis.wording import describe
+from bot.diagnosis.observation import (
+    Observation,
+    entity_of,
+    find_shift,
+    is_log_signal,
+    observe,
+    points,
+    zero_filled,
+)
+from bot.diagnosis.wording import describe, describe_standing
 from bot.domain.hypothesis import Symptom
 from bot.domain.instant import Window
 
 _LASTING_RATES = 3
 """Rate windows that a deviation must last; a shorter one is a blip. Basis: one window is smeared by the rate itself."""
+
+_STANDING = 1.6
+"""How many times the better of two other days a level must be to count as wrong all along. Basis: judgement."""
 
 _WITHOUT_SYMPTOM = 0.25
 """Share of the window that stands for the incident when nothing deviates."""
@@ -57,7 +68,8 @@ def find_incident(collected: Collected, catalogue: Catalogue) -> Incident:
         signal = collected.signal(name, catalogue)
         if signal is None or signal.symptom is None:
             continue
-        for series in reading.series:
+        for raw in reading.series:
+            series = zero_filled(raw, reading.window) if is_log_signal(signal) else raw
             values = points(series)
             shift = find_shift(values)
             if shift is None:
@@ -71,19 +83,25 @@ def find_incident(collected: Collected, catalogue: Catalogue) -> Incident:
             )  # fmt: skip
             if not shows(observation) or _is_usual(observation, collected, name):
                 continue
-            found.append((abs(observation.deviation), observation, signal, shift.earliest, shift.end))
-    found.sort(key=lambda item: (_rank(item[2]), -item[0], item[2].name, item[1].entity))
-    if not found:
-        start = at - timedelta(seconds=collected.window.seconds * _WITHOUT_SYMPTOM)
-        return Incident(
-            window=Window(start, at), earliest=start, is_seen=False, is_over=False, sightings=()
+            found.append(
+                (abs(observation.deviation), observation, signal, shift.earliest, shift.end)
+            )
+    # What still goes on is the incident; what passed before is at most its forerunner.
+    found.sort(
+        key=lambda item: (
+            item[4] is not None, _rank(item[2]), -item[0], item[2].name, item[1].entity,
         )
+    )  # fmt: skip
+    if not found:
+        return _without_onset(collected, catalogue)
     # The onset is that of the symptom that moved most among those of the first rank.
     _, lead, _, earliest, end = found[0]
     start = lead.onset.end if lead.onset else earliest
     sightings: dict[SymptomKind, Sighting] = {}
-    for _, observation, signal, _, _ in found:
+    for _, observation, signal, _, finish in found:
         kind = signal.symptom
+        if finish is not None and finish <= start:
+            continue
         if kind is not None and kind not in sightings:
             sightings[kind] = Sighting(
                 kind=kind,
@@ -104,9 +122,58 @@ def find_incident(collected: Collected, catalogue: Catalogue) -> Incident:
     )
 
 
+def _without_onset(collected: Collected, catalogue: Catalogue) -> Incident:
+    """Nothing changed in the window: either all is well, or it has been wrong for longer than the window.
+
+    The latter shows against the same hour of other days, when both are there and one of them was clearly better.
+    """
+    at = collected.request.at
+    start = at - timedelta(seconds=collected.window.seconds * _WITHOUT_SYMPTOM)
+    window = Window(start, at)
+    sightings: list[Sighting] = []
+    for name, reading in collected.now.items():
+        signal = collected.signal(name, catalogue)
+        if signal is None or signal.symptom is None or not signal.seasonal:
+            continue
+        for series in reading.series:
+            observation = observe(
+                signal, series, query=reading.query, source="metrics", window=reading.window,
+                incident=window, settle_seconds=collected.rate_seconds, partial=reading.partial,
+            )  # fmt: skip
+            usual = usual_range(collected.history.get(name, ()), observation)
+            if _stands_apart(observation, usual):
+                symptom = Symptom(
+                    id=signal.symptom.value,
+                    summary=describe_standing(observation, usual or (0.0, 0.0)),
+                    metric=observation.query,
+                )
+                sightings.append(
+                    Sighting(kind=signal.symptom, symptom=symptom, observation=observation)
+                )
+    unique = {sighting.kind: sighting for sighting in reversed(sightings)}
+    return Incident(
+        window=window,
+        earliest=start,
+        is_seen=bool(unique),
+        is_over=False,
+        sightings=tuple(unique[kind] for kind in sorted(unique)),
+    )
+
+
+def _stands_apart(observation: Observation, usual: tuple[float, float] | None) -> bool:
+    if usual is None or observation.during is None:
+        return False
+    now, (low, high) = observation.during.middle, usual
+    if observation.signal.direction is Movement.DOWN:
+        return now <= high / _STANDING and high - now >= observation.signal.floor
+    return now >= low * _STANDING and now - low >= observation.signal.floor
+
+
 def shows(observation: Observation) -> bool:
     """Whether the signal moved in the direction that is a symptom of it."""
     moved = observation.moved()
+    if observation.signal.direction is Movement.STOPPED:
+        return observation.has_stopped() is True
     if observation.signal.direction is Movement.CHANGED:
         return moved in (Movement.UP, Movement.DOWN)
     return moved is observation.signal.direction

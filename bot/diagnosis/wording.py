@@ -59,6 +59,19 @@ def describe(observation: Observation) -> Localized:
     )
 
 
+def describe_standing(observation: Observation, usual: tuple[float, float]) -> Localized:
+    """One sentence about a level that has been wrong for longer than the window."""
+    unit = observation.signal.unit
+    now = observation.during.middle if observation.during else 0.0
+    return say(
+        "diagnosis.observation.standing",
+        signal=observation.signal.title,
+        now=quantity(now, unit),
+        low=quantity(usual[0], unit),
+        high=quantity(usual[1], unit),
+    )
+
+
 def evidence_of(observation: Observation, *, abnormal: bool) -> Evidence:
     """The citation of an observation."""
     during, before = observation.during, observation.before

@@ -212,6 +212,7 @@ class Postmortem:
     """Everything a report holds, in no format yet.
 
     zone: IANA name of the zone that readers see times in. version: of the bot that compiled it.
+    checklist_reasons: `n` of a checklist change to its reason in both languages.
     changes_window: the span that was searched for changes, None when nobody searched.
     durations: seconds from the opening, None where it did not happen.
     helped / misled: evidence ids that pointed at the confirmed cause / only at causes that fell.
@@ -240,6 +241,7 @@ class Postmortem:
     mitigations: tuple[Mitigation, ...]
     fix: Fix | None
     checklist_changes: tuple[ChecklistChange, ...]
+    checklist_reasons: Mapping[int, Localized]
     monitoring_changes: tuple[MonitoringChange, ...]
     action_items: tuple[ActionItem, ...]
     durations: Mapping[DurationName, float | None]

@@ -13,6 +13,10 @@ from bot.exporter import Export, Exporter, ExportOptions
 from bot.locales import say
 from bot.registry import collect
 from bot.report.redact import DEFAULT_RULES, Rule, redact
+from bot.report.worker import RenderWorker
+
+RENDER_TIMEOUT_SECONDS = 180.0
+"""A PDF of a long incident takes half a minute on two busy cores; more than this means that it hangs."""
 
 
 @cache
@@ -54,3 +58,29 @@ def render_report(
     chosen = [exporter_for(word) for word in formats]
     safe = redact(report, rules)
     return {exporter.suffix: exporter.export(safe, options) for exporter in chosen}
+
+
+async def render_in_worker(
+    report: Postmortem,
+    formats: Sequence[str],
+    options: ExportOptions,
+    *,
+    timeout_seconds: float = RENDER_TIMEOUT_SECONDS,
+) -> dict[str, Export]:
+    """`render_report` in the one worker process that writes reports, so that the event loop never waits.
+
+    Raises:
+        CommandError: a format that does not exist.
+        BotError: the worker took longer than `timeout_seconds`, or died twice.
+    """
+    for word in formats:
+        exporter_for(word)
+    return await report_worker().run(
+        render_report, report, formats, options, timeout_seconds=timeout_seconds
+    )
+
+
+@cache
+def report_worker() -> RenderWorker:
+    """The worker that writes reports; its owner closes it at the end of the process."""
+    return RenderWorker(name="report")

@@ -32,7 +32,7 @@ class Opening:
     """What an incident begins with.
 
     thread_ts: set when the incident lives in the thread of another message. since: when the symptom began, if known.
-    correlation: keys under which later alerts find this incident while it is open.
+    correlation: keys under which later alerts find this incident while it is open. at: when; now by default.
     """
 
     title: str
@@ -46,6 +46,7 @@ class Opening:
     labels: Mapping[str, str] = field(default_factory=dict)
     drafts: tuple[Draft, ...] = ()
     correlation: tuple[str, ...] = ()
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +183,7 @@ class Openings:
             labels=labels,
             drafts=tuple(drafts),
             correlation=self._keys(group),
+            at=now,
         )
         for key in opening.correlation:
             await self._release(key)
@@ -231,7 +233,7 @@ class Openings:
         return await index.incident_of(self._store, index.once_key(once))
 
     def _first_entries(self, opening: Opening) -> list[Draft]:
-        now = self._clock()
+        now = opening.at or self._clock()
         service = opening.services[0] if opening.services else None
         nodes = [node.name for node in self._inventory.nodes_of(service)] if service else []
         first = Draft(

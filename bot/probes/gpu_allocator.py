@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from bot.device.allocator import (
     AllocatorChange,
     AllocatorMoment,
     allocator_change,
     allocator_moment,
+    told,
 )
 from bot.device.exposition import scrape
 from bot.domain.finding import Finding
@@ -35,6 +34,7 @@ SLOW_ALLOC_SECONDS = 0.001
 POOL_RATIO = 0.95
 """Our judgement: a pinned pool this full makes Triton fall back to pageable memory."""
 SCRAPE_TIMEOUT_SECONDS = 2.0
+"""Our judgement: two scrapes and the window must fit the deadline; a slower page is a finding in itself."""
 
 
 @describe(
@@ -58,7 +58,7 @@ def gpu_allocator(context: ProbeContext, arguments: Arguments) -> Reading:
         arguments.number("window_s"),
     )
     after = sampled.after
-    if not after.has_device_side and not after.has_host_side:
+    if not after.sides:
         raise ProbeError(
             "the service exposes no allocator series on its metrics page; export allocator statistics",
             reason=Reason.UNSUPPORTED,
@@ -69,35 +69,17 @@ def gpu_allocator(context: ProbeContext, arguments: Arguments) -> Reading:
     if after.host_allocs is not None and change.host_allocs is None:
         not_checked = ("host allocation time: its counters restarted between the two samples",)
     if not findings and not not_checked:
-        sides = " and ".join(
-            name
-            for name, is_told in (("device", after.has_device_side), ("host", after.has_host_side))
-            if is_told
-        )
-        findings.append(
-            info(
-                "gpu.allocator_ok",
-                f"reserve close to allocated, no slow host allocation ({sides} side told)",
-            )
-        )
+        text = f"reserve close to allocated, no slow host allocation ({after.sides} side told)"
+        findings.append(info("gpu.allocator_ok", text))
     return Reading(
         findings=tuple(findings),
         not_checked=not_checked,
         data={
             "window_s": sampled.seconds,
-            **_told(asdict(after)),
-            **_told(asdict(change), "window_"),
+            **told(after),
+            **told(change, "window_"),
         },
     )
-
-
-def _told(values: dict[str, object], prefix: str = "") -> dict[str, object]:
-    return {
-        prefix + name: value
-        if value is not None
-        else {"state": "not_supported", "detail": "the service does not tell"}
-        for name, value in values.items()
-    }
 
 
 def _fragmentation(moment: AllocatorMoment) -> list[Finding]:

@@ -16,6 +16,7 @@ from bot.device.disk import (
 )
 from bot.device.field import Unread
 from bot.domain.finding import Finding
+from bot.errors import ProbeError
 from bot.probe import (
     Arguments,
     Cost,
@@ -55,7 +56,10 @@ def host_disk(context: ProbeContext, arguments: Arguments) -> Reading:
     sampled = context.sample_twice(lambda: disk_moment(proc), arguments.number("window_s"))
     disks = disk_changes(sampled.before, sampled.after, sampled.seconds)
     writers = top_writers(proc, sampled.before, sampled.after, sampled.seconds, 5)
-    mounts = file_systems(proc)
+    try:
+        mounts = file_systems(proc)
+    except ProbeError:
+        mounts = ()
     pressure = sampled.after.pressure
     share = pressure_share(
         sampled.before.pressure, sampled.after.pressure, sampled.seconds, is_full=True
@@ -67,8 +71,10 @@ def host_disk(context: ProbeContext, arguments: Arguments) -> Reading:
     else:
         findings += _pressure(max(pressure.full_avg10, share), pressure.some_avg10)
     findings += _writer(writers) + [finding for item in mounts for finding in _full(item)]
+    if not disks:
+        not_checked.append("latency: there is no block device")
     if not mounts:
-        not_checked.append("free space: no local file system in the mount table")
+        not_checked.append("free space: the mount table cannot be read")
     if not findings and not not_checked:
         findings.append(info("disk.ok", "latency and pressure at rest"))
     return Reading(

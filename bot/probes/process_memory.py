@@ -30,6 +30,7 @@ GROWTH_BYTES = 4 * 2**20
 SHM_RATIO = 0.95
 """Our judgement, as for a cgroup's limit."""
 LOOKS = 5
+"""Our judgement: growth must hold over four steps in a row to be growth."""
 
 
 @describe(

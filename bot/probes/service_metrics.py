@@ -23,6 +23,7 @@ from bot.probe import (
 QUEUE_REQUESTS = 5
 """Our judgement: a handful waiting is batching, not a queue."""
 SCRAPE_TIMEOUT_SECONDS = 2.0
+"""Our judgement: two scrapes and the window must fit the deadline; a slower page is a finding in itself."""
 
 
 @describe(

@@ -52,7 +52,7 @@ def compile_postmortem(
     """The postmortem of one incident.
 
     entries: the whole timeline, in any order. directory: user id to display name; an unknown id is shown as it is.
-    charts: blob name to content; the CSV of a chart is the blob named like its SVG, with `.csv`.
+    charts: blob name to content; `csv_name` says which blob is a chart's CSV.
     zone: IANA name. titles: cause id to title, for links of the chain that were never hypotheses themselves.
     judgements: what people have written into the sections that are theirs.
     """
@@ -95,6 +95,7 @@ def compile_postmortem(
         ),
         fix=replace(incident.fix, by=_name(incident.fix.by, directory)) if incident.fix else None,
         checklist_changes=tuple(sorted(incident.checklist_changes, key=lambda item: item.n)),
+        checklist_reasons=_checklist_reasons(ordered),
         monitoring_changes=(),
         action_items=tuple(
             replace(item, owner=_name(item.owner, directory) if item.owner else None)
@@ -268,8 +269,13 @@ def _evidence_order(item: Evidence) -> tuple[Any, ...]:
     return (list(type(item.source)).index(item.source), item.window.start, item.id)
 
 
+def csv_name(chart: ChartRef) -> str | None:
+    """The blob of the numbers behind a chart: named as its SVG, with `.csv` in place of `.svg`."""
+    return f"{chart.svg.removesuffix('.svg')}.csv" if chart.svg else None
+
+
 def _chart(ref: ChartRef, incident: Incident, blobs: Mapping[str, bytes]) -> ReportChart:
-    csv = blobs.get(re.sub(r"\.svg$", ".csv", ref.svg)) if ref.svg else None
+    data = csv_name(ref)
     return ReportChart(
         id=ref.id,
         title=ref.title,
@@ -278,7 +284,7 @@ def _chart(ref: ChartRef, incident: Incident, blobs: Mapping[str, bytes]) -> Rep
         is_after_fix=incident.fix is not None and ref.at >= incident.fix.at,
         png=blobs.get(ref.png) if ref.png else None,
         svg=blobs.get(ref.svg) if ref.svg else None,
-        csv=csv if csv != (ref.svg and blobs.get(ref.svg)) else None,
+        csv=blobs.get(data) if data else None,
     )
 
 
@@ -336,6 +342,15 @@ def _instant(value: object) -> datetime | None:
         return parse_rfc3339(str(value)) if value else None
     except ValueError:
         return None
+
+
+def _checklist_reasons(entries: Sequence[Entry]) -> dict[int, Localized]:
+    """Why each change was proposed, or why it was declined."""
+    return {
+        int(entry.data["n"]): entry.text
+        for entry in entries
+        if entry.kind is EntryKind.CHECKLIST and entry.op in ("proposed", "declined") and entry.text
+    }
 
 
 def _probes(entries: Sequence[Entry]) -> tuple[RawProbe, ...]:

@@ -264,7 +264,7 @@ def _timeline(words: Wording) -> Section:
         caption=words.t("timeline.caption", count=len(rows)),
         columns=columns,
         rows=rows,
-        widths=(6, 22, 14, 9, 49),
+        widths=(5, 21, 14, 12, 48),
     )
     return Section(id="timeline", title=words.t("section.timeline"), blocks=(table,))
 
@@ -284,13 +284,14 @@ def _line(words: Wording, line: TimelineLine) -> Row:
     if line.corrected_by is not None:
         note = words.t("timeline.corrected_by", seq=line.corrected_by)
         text += [Span("\n"), Span(note, Tone.WARN, f"#t-{line.corrected_by}")]
+    link = web_address(line.permalink)
     who: list[Span] = [Span(line.author)]
     if line.source not in ("slack", SYSTEM_AUTHOR, line.author):
         via = words.t("timeline.via", source=line.source)
         who += [Span("\n"), Span(via, Tone.MUTED)]
     return Row(
         cells=(
-            (Span(str(line.seq), Tone.MUTED, web_address(line.permalink)),),
+            (Span(str(line.seq), Tone.PLAIN if link else Tone.MUTED, link),),
             plain(words.clock.precise(line.at)),
             tuple(who),
             plain(words.t(f"kind.{line.kind.value}")),

@@ -104,8 +104,9 @@ def _checklist(words: Wording) -> Section:
             "checklist.heading", n=change.n, checklist=change.checklist, status=status
         )
         blocks.append(Subhead(text=heading))
-        if change.reason:
-            blocks.append(Paragraph(spans=plain(words.t("checklist.reason", reason=change.reason))))
+        reason = words.say(report.checklist_reasons.get(change.n)) or change.reason
+        if reason:
+            blocks.append(Paragraph(spans=plain(words.t("checklist.reason", reason=reason))))
         blocks.append(Diff(text=change.diff))
     for proposal in report.monitoring_changes:
         status = words.t(f"checklist.status_{proposal.status.value}")

@@ -35,7 +35,9 @@ def groups_for(view: str, incident: Incident | None, context: Mapping[str, Any])
     return make(incident, context) if make else {}
 
 
-def element(button: Button, incident_id: str | None, locale: Locale) -> tuple[dict[str, Any], str, dict[str, Any]]:
+def element(
+    button: Button, incident_id: str | None, locale: Locale
+) -> tuple[dict[str, Any], str, dict[str, Any]]:
     """The Block Kit element, the opaque id in it, and what the id means.
 
     The id is a digest of the meaning, so that showing the same thing again gives the same message.
@@ -70,7 +72,9 @@ def _plain(text: str, most: int) -> dict[str, Any]:
 
 
 def _button(action_id: str, label: str, *, style: str | None = None, **payload: Any) -> Button:
-    return Button(action_id=action_id, label=say(f"slack.button_{label}"), payload=payload, style=style)
+    return Button(
+        action_id=action_id, label=say(f"slack.button_{label}"), payload=payload, style=style
+    )
 
 
 def _card(incident: Incident, _: Mapping[str, Any]) -> Groups:
@@ -109,7 +113,7 @@ def _hypotheses_step(_: Incident, __: Mapping[str, Any]) -> Groups:
 
 def _verification_step(incident: Incident, _: Mapping[str, Any]) -> Groups:
     first = leading(incident)
-    test = ()
+    test: tuple[Button, ...] = ()
     if first is not None and first.next_experiment is not None:
         test = (_test(first),)
     return {"": (*test, *_walk())}
@@ -122,10 +126,9 @@ def _root_cause(incident: Incident, _: Mapping[str, Any]) -> Groups:
 
 
 def _review(incident: Incident, _: Mapping[str, Any]) -> Groups:
-    buttons = [_button("rca.fix", "fix", style=None if incident.fix else "primary")]
-    if incident.fix is not None:
-        buttons.append(_button("rca.verify", "verify", style="primary"))
-    buttons += [
+    buttons = [
+        _button("rca.fix", "fix", style=None if incident.fix else "primary"),
+        _button("rca.verify", "verify", style="primary" if incident.fix else None),
         _button("rca.checklist.show", "checklist"),
         _button("rca.action_item", "action_item"),
         _button("rca.export", "export"),
@@ -220,9 +223,8 @@ _VIEWS: Mapping[str, Callable[[Incident, Mapping[str, Any]], Groups]] = {
     "checklist": _checklist,
     "ask_service": _ask_service,
     "verification": _after_fix,
+    "fixed": _after_fix,
 }
-
-
 
 
 ACTION_IDS = (

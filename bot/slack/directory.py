@@ -48,15 +48,21 @@ class Directory:
         self._web = web
         self._store = store
         self._identity = Identity()
+        self._is_fresh = False
 
     @property
     def known(self) -> Identity:
         """What is known now, without asking anybody."""
         return self._identity
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether Slack itself has said it since the start."""
+        return self._is_fresh
+
     async def warm(self) -> Identity:
         """Asks Slack who the bot is; where Slack does not answer, what it said last."""
-        if self._identity.is_known:
+        if self._is_fresh:
             return self._identity
         try:
             answer = await self._web.call("auth.test", timeout_seconds=QUICK_SECONDS)
@@ -66,6 +72,7 @@ class Directory:
             if held is not None:
                 self._identity = _read(dict(held))
             return self._identity
+        self._is_fresh = True
         self._identity = _read(answer)
         step = surface.remember_identity(
             {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -24,7 +25,6 @@ METHODS = (
     "chat.update",
     "chat.postEphemeral",
     "conversations.history",
-    "conversations.info",
     "conversations.open",
     "conversations.replies",
     "files.completeUploadExternal",
@@ -32,7 +32,6 @@ METHODS = (
     "files.info",
     "users.info",
     "views.open",
-    "views.update",
 )
 
 # Nothing changes by trying again.
@@ -109,11 +108,16 @@ class SlackRefusalError(DeliveryError):
 
 
 class Web:
-    """The Web API of one workspace. Answers are Slack's own JSON: this package reads them, nobody else."""
+    """The Web API of one workspace. Answers are Slack's own JSON: this package reads them, nobody else.
+
+    last_error: why the last call got no answer; empty when it got one, were it a refusal.
+    """
 
     def __init__(self, client: AsyncWebClient) -> None:
         self._client = client
         self._session: aiohttp.ClientSession | None = None
+        self.was_called = False
+        self.last_error = ""
 
     async def start(self) -> None:
         """Opens the connection pool; without it each call opens a connection of its own."""
@@ -136,23 +140,29 @@ class Web:
             SlackRefusalError: Slack said no.
             DeliveryError: no answer in time, or no connection.
         """
+        if method not in METHODS:
+            raise ValueError(f"{method} is not among METHODS, so its scope is in no manifest")
         function = getattr(self._client, method.replace(".", "_"))
         given = {key: value for key, value in arguments.items() if value is not None}
+        self.was_called = True
         try:
             async with asyncio.timeout(timeout_seconds):
                 answer = await function(**given)
         except SlackApiError as error:
-            raise _refusal(method, error) from error
+            refusal = _refusal(method, error)
+            self.last_error = str(refusal) if refusal.reason is Reason.UNAUTHORISED else ""
+            raise refusal from error
         except TimeoutError as error:
-            raise DeliveryError(
-                f"Slack {method}: no answer within {timeout_seconds:g} s; look at the network",
-                reason=Reason.TIMEOUT,
-            ) from error
+            self.last_error = (
+                f"Slack {method}: no answer within {timeout_seconds:g} s; look at the network"
+            )
+            raise DeliveryError(self.last_error, reason=Reason.TIMEOUT) from error
         except (aiohttp.ClientError, OSError, SlackClientError, ValueError) as error:
-            raise DeliveryError(
-                f"Slack {method}: {type(error).__name__}; check SLACK_API_URL and the network",
-                reason=Reason.REFUSED,
-            ) from error
+            self.last_error = (
+                f"Slack {method}: {type(error).__name__}; check SLACK_API_URL and the network"
+            )
+            raise DeliveryError(self.last_error, reason=Reason.REFUSED) from error
+        self.last_error = ""
         return dict(answer.data)
 
     async def upload(self, url: str, content: bytes) -> None:
@@ -178,11 +188,13 @@ class Web:
         Raises:
             DeliveryError: it is used up, too old, or not reachable.
         """
-        session = await self._open()
         try:
-            async with asyncio.timeout(CALL_SECONDS):
-                async with session.post(url, json=dict(body)) as response:
-                    answer = await response.text()
+            async with (
+                asyncio.timeout(CALL_SECONDS),
+                self._pool() as session,
+                session.post(url, json=dict(body)) as response,
+            ):
+                answer = await response.text()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise DeliveryError(
                 f"Slack response_url: {type(error).__name__}; the answer goes another way",
@@ -202,13 +214,13 @@ class Web:
         headers: Mapping[str, str] | None,
         most_bytes: int = 0,
     ) -> tuple[bytes, str]:
-        session = await self._open()
         try:
-            async with asyncio.timeout(UPLOAD_SECONDS):
-                async with session.request(verb, url, data=content, headers=headers) as response:
-                    body = await response.content.read(most_bytes + 1) if most_bytes else b""
-                    if not most_bytes:
-                        await response.read()
+            async with (
+                asyncio.timeout(UPLOAD_SECONDS),
+                self._pool() as session,
+                session.request(verb, url, data=content, headers=headers) as response,
+            ):
+                body = await _limited(response, most_bytes)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise DeliveryError(
                 f"Slack {what}: {type(error).__name__}; it is tried again", reason=Reason.REFUSED
@@ -224,11 +236,27 @@ class Web:
             )
         return body, response.content_type
 
-    async def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            await self.start()
-        assert self._session is not None  # noqa: S101  start has just set it
-        return self._session
+    @asynccontextmanager
+    async def _pool(self) -> AsyncIterator[aiohttp.ClientSession]:
+        """The open pool, else a connection for this once."""
+        if self._session is not None:
+            yield self._session
+            return
+        async with aiohttp.ClientSession() as session:
+            yield session
+
+
+async def _limited(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+    """The body, one byte more than allowed at most; of an answer that nobody reads, nothing."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.content.iter_chunked(65_536):
+        size += len(part)
+        if most_bytes:
+            parts.append(part)
+        if size > max(most_bytes, 65_536):
+            break
+    return b"".join(parts)
 
 
 def _refusal(method: str, error: SlackApiError) -> SlackRefusalError:

@@ -154,12 +154,8 @@ class NodeAgents:
                 f"agent of {name}: no answer within {timeout_seconds:g} s; is the agent running and reachable?",
                 reason=Reason.TIMEOUT,
             ) from error
-        except httpx.TimeoutException as error:
-            raise EvidenceError(
-                f"agent of {name}: the connection timed out; is the agent reachable?",
-                reason=Reason.TIMEOUT,
-            ) from error
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+            # The transport names a refused connection a timeout; the deadline is ours, so it is none.
             raise EvidenceError(
                 f"agent of {name}: cannot be reached ({type(error).__name__}); is the agent running?",
                 reason=Reason.REFUSED,

@@ -77,7 +77,11 @@ def elements(blocks: Sequence[Json], attachments: Sequence[Json] = ()) -> Iterat
 
 
 def find(
-    found: Sequence[Element], action_id: str, *, block_id: str | None = None, value: str | None = None
+    found: Sequence[Element],
+    action_id: str,
+    *,
+    block_id: str | None = None,
+    value: str | None = None,
 ) -> Element:
     """The one element that a person means.
 

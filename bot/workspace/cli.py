@@ -16,24 +16,18 @@ from bot.workspace.config import (
 )
 from bot.workspace.server import serve
 
-app = typer.Typer(
-    help="The local Slack-compatible workspace and its web page.", invoke_without_command=True
-)
+app = typer.Typer(add_completion=False)
 
 
-@app.callback()
+@app.command()
 def workspace(
     host: Annotated[str, typer.Option(help="Loopback address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8800,
     bot_url: Annotated[
         str | None, typer.Option(help="Where the bot listens, for example http://127.0.0.1:8080.")
     ] = None,
-    bot_token: Annotated[
-        str, typer.Option(help="The bot's token here.")
-    ] = BOT_TOKEN,
-    app_token: Annotated[
-        str, typer.Option(help="The Socket Mode token here.")
-    ] = APP_TOKEN,
+    bot_token: Annotated[str, typer.Option(help="The bot's token here.")] = BOT_TOKEN,
+    app_token: Annotated[str, typer.Option(help="The Socket Mode token here.")] = APP_TOKEN,
     signing_secret: Annotated[
         str, typer.Option(help="The secret that requests to the bot are signed with.")
     ] = SIGNING_SECRET,
@@ -47,7 +41,7 @@ def workspace(
         bool, typer.Option("--rate-limits", help="Enforce Slack's rate limits.")
     ] = False,
 ) -> None:
-    """Serves the local workspace until interrupted."""
+    """Serves the local Slack-compatible workspace and its web page until interrupted."""
     config = WorkspaceConfig(
         host=host,
         port=port,
@@ -59,6 +53,6 @@ def workspace(
         transport=Transport.SOCKET if socket else Transport.HTTP,
         is_rate_limited=rate_limits,
     )
-    if port:
-        typer.echo(f"workspace: http://{host}:{port}/ (this machine only)")
-    asyncio.run(serve(config))
+    asyncio.run(
+        serve(config, announce=lambda url: typer.echo(f"workspace: {url}/ (this machine only)"))
+    )

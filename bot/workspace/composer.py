@@ -7,7 +7,9 @@ import re
 from bot.workspace.records import ChannelKind
 from bot.workspace.state import Workspace
 
-_KEPT = re.compile(r"<(?:[@#][A-Z0-9]+(?:\|[^<>]*)?|!(?:here|channel|everyone|subteam\^[A-Z0-9]+)|https?://[^\s<>]+)>")
+_KEPT = re.compile(
+    r"<(?:[@#][A-Z0-9]+(?:\|[^<>]*)?|!(?:here|channel|everyone|subteam\^[A-Z0-9]+)|https?://[^\s<>]+)>"
+)
 _URL = re.compile(r"https?://[^\s<>|]+[^\s<>|.,;:!?)\]'\"]")
 _NAME = re.compile(r"(?<![\w<@#])([@#])([\w.-]*\w)")
 

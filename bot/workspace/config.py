@@ -85,12 +85,12 @@ class WorkspaceConfig:
     def __post_init__(self) -> None:
         if not is_loopback(self.host):
             raise ConfigError(
-                f"workspace: host {self.host!r} is not loopback; the workspace has no accounts and serves this "
+                f"--host {self.host}: not a loopback address, and the workspace has no accounts and serves this "
                 "machine only; use 127.0.0.1"
             )
         if self.bot_url is not None and urlsplit(self.bot_url).scheme not in ("http", "https"):
             raise ConfigError(
-                "workspace: bot URL must begin with http:// or https://; for example http://127.0.0.1:8080"
+                "--bot-url: must begin with http:// or https://; for example http://127.0.0.1:8080"
             )
 
 

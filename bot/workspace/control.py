@@ -43,11 +43,11 @@ from bot.workspace.blocks import ChoiceError
 from bot.workspace.composer import as_message
 from bot.workspace.control_body import ControlBody, ControlError
 from bot.workspace.interactions import Interactions
-from bot.workspace.records import Channel, Json, Message, User
+from bot.workspace.modals import Modals
+from bot.workspace.records import Channel, Content, Json, Message, User
 from bot.workspace.rig import Act, Rig
 from bot.workspace.screen import Screen
 from bot.workspace.services import Services
-from bot.workspace.state import Content
 
 _APPS = {"alertmanager": "B0ALERTMGR", "grafana": "B0GRAFANA", "pagerduty": "B0PAGER"}
 
@@ -59,12 +59,14 @@ class Control:
         self,
         services: Services,
         interactions: Interactions,
+        modals: Modals,
         screen: Screen,
         rig: Rig,
     ) -> None:
         self._services = services
         self._workspace = services.workspace
         self._interactions = interactions
+        self._modals = modals
         self._screen = screen
         self._rig = rig
 
@@ -210,12 +212,12 @@ class Control:
 
     async def _view_submit(self, body: ControlBody) -> Json:
         user = body.user()
-        outcome = await self._interactions.submit(user, body.view(user), body.answers())
+        outcome = await self._modals.submit(user, body.view(user), body.answers())
         return outcome.to_json()
 
     async def _view_close(self, body: ControlBody) -> Json:
         user = body.user()
-        outcome = await self._interactions.close(
+        outcome = await self._modals.close(
             user, body.view(user), is_clearing=bool(body.get("clear"))
         )
         return outcome.to_json()
@@ -233,9 +235,7 @@ class Control:
         app = self._workspace.apps.get(_APPS.get(named, named))
         if app is None:
             raise ControlError(f"no app {named!r}; there are: {', '.join(_APPS)}")
-        channel = (
-            body.channel() if body.get("channel") else self._workspace.find_channel("alerts")
-        )
+        channel = body.channel() if body.get("channel") else self._workspace.find_channel("alerts")
         if channel is None:
             raise ControlError("there is no #alerts; name a channel")
         given = {key: body.get(key) for key in ("text", "attachments", "blocks")}

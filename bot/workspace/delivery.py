@@ -74,9 +74,7 @@ class Carrier(Protocol):
 class Courier:
     """Delivers events in order, one at a time; retries run beside. Commands and actions are never retried."""
 
-    def __init__(
-        self, carrier: Carrier, clock: Clock, faults: FaultPlan, traffic: Traffic
-    ) -> None:
+    def __init__(self, carrier: Carrier, clock: Clock, faults: FaultPlan, traffic: Traffic) -> None:
         self.carrier = carrier
         self._clock = clock
         self._faults = faults
@@ -94,7 +92,12 @@ class Courier:
         outgoing = Outgoing(kind=Kind.EVENT, what=event_type, payload=payload)
         if self._faults.take(FaultKind.DROP_EVENT, event_type):
             self._traffic.record(
-                Direction.TO_APP, event_type, payload, status=0, answer=None, note="dropped on request"
+                Direction.TO_APP,
+                event_type,
+                payload,
+                status=0,
+                answer=None,
+                note="dropped on request",
             )
             return
         if self._faults.take(FaultKind.REORDER_EVENTS, event_type):

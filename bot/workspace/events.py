@@ -150,7 +150,9 @@ def _reaction(
     return [event]
 
 
-def _joined(workspace: Workspace, change: MemberJoined, subscriptions: frozenset[str]) -> list[Json]:
+def _joined(
+    workspace: Workspace, change: MemberJoined, subscriptions: frozenset[str]
+) -> list[Json]:
     if "member_joined_channel" not in subscriptions or not _sees(workspace, change.channel):
         return []
     kind = workspace.channels[change.channel].kind

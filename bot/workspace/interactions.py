@@ -1,51 +1,20 @@
-"""What people do with the app: commands, presses, modals, shortcuts, and what the app's answer does to the screen."""
+"""What people do with the app: commands, presses, shortcuts, and what the app's answer does to the screen."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from bot.workspace import blocks as block_kit
 from bot.workspace import payloads, responses
-from bot.workspace.call import ApiError
 from bot.workspace.composer import as_command
-from bot.workspace.delivery import Ack, AckStatus, Courier, Kind
-from bot.workspace.methods.views import add_modal, modal_body, replace_view
-from bot.workspace.records import Channel, Json, Message, User, View
+from bot.workspace.delivery import Courier, Kind
+from bot.workspace.outcome import Outcome, shown_error
+from bot.workspace.records import Channel, Message, User, View
 from bot.workspace.services import Services
 from bot.workspace.tickets import ResponseUrl
 
-_TROUBLE = "We had some trouble connecting. Try again?"
 _SUGGESTIONS = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a person sees of what they did: nothing, an error, or complaints under a modal's inputs."""
-
-    error: str | None = None
-    detail: str | None = None
-    errors: Mapping[str, str] = field(default_factory=dict)
-    options: tuple[Json, ...] = ()
-
-    @property
-    def is_good(self) -> bool:
-        """Whether nothing went wrong."""
-        return self.error is None and not self.errors
-
-    def to_json(self) -> Json:
-        """The answer of the control API."""
-        body: Json = {"ok": self.is_good}
-        if self.error:
-            body["error"] = self.error
-        if self.detail:
-            body["detail"] = self.detail
-        if self.errors:
-            body["errors"] = dict(self.errors)
-        if self.options:
-            body["options"] = list(self.options)
-        return body
 
 
 class Interactions:
@@ -85,7 +54,7 @@ class Interactions:
         )
         ack = await self._courier.ask(Kind.COMMAND, command, payload)
         if not ack.is_good:
-            error = _error(ack)
+            error = shown_error(ack)
             return self._complain(
                 user, channel, error, f"{command} failed with the error “{error}”"
             )
@@ -141,7 +110,7 @@ class Interactions:
             message=message,
             response_url=self._url(origin),
         )
-        return self._outcome(await self._courier.ask(Kind.INTERACTIVE, "block_actions", payload))
+        return Outcome.of(await self._courier.ask(Kind.INTERACTIVE, "block_actions", payload))
 
     async def act_in_view(
         self,
@@ -174,44 +143,7 @@ class Interactions:
             state=state,
             view=view,
         )
-        return self._outcome(await self._courier.ask(Kind.INTERACTIVE, "block_actions", payload))
-
-    async def submit(self, user: User, view: View, answers: Mapping[str, Any]) -> Outcome:
-        """Presses a modal's submit button; the client refuses what is missing before the app hears of it."""
-        state, complaints = block_kit.state_values(view.body["blocks"], answers)
-        if complaints:
-            return Outcome(errors=complaints)
-        payload = payloads.view_submission(
-            self._workspace,
-            user=user,
-            view=view,
-            state=state,
-            trigger_id=self._services.tickets.trigger(user.id, channel=view.channel),
-            urls=self._response_urls(user, view, state),
-        )
-        ack = await self._courier.ask(Kind.INTERACTIVE, "view_submission", payload)
-        if not ack.is_good:
-            return Outcome(error="trouble_connecting", detail=_TROUBLE)
-        return self._after_submission(user, view, ack.body)
-
-    async def close(self, user: User, view: View, *, is_clearing: bool = False) -> Outcome:
-        """Closes a modal, or with `is_clearing` all of them."""
-        stack = self._workspace.stacks.get(user.id, [])
-        gone = list(stack) if is_clearing else [view]
-        for one in gone:
-            if one in stack:
-                stack.remove(one)
-        self._workspace.views_changed(user.id)
-        outcome = Outcome()
-        for one in gone:
-            if one.body.get("notify_on_close"):
-                payload = payloads.view_closed(
-                    self._workspace, user=user, view=one, is_cleared=is_clearing
-                )
-                outcome = self._outcome(
-                    await self._courier.ask(Kind.INTERACTIVE, "view_closed", payload)
-                )
-        return outcome
+        return Outcome.of(await self._courier.ask(Kind.INTERACTIVE, "block_actions", payload))
 
     async def suggest(
         self,
@@ -235,7 +167,7 @@ class Interactions:
         )
         ack = await self._courier.ask(Kind.INTERACTIVE, "block_suggestion", payload)
         if not ack.is_good:
-            return self._outcome(ack)
+            return Outcome.of(ack)
         body = ack.body if isinstance(ack.body, dict) else {}
         groups = body.get("option_groups") or []
         options = [*(body.get("options") or []), *(o for g in groups for o in g["options"])]
@@ -244,9 +176,7 @@ class Interactions:
     async def shortcut(self, user: User, message: Message, callback_id: str) -> Outcome:
         """Uses a message shortcut."""
         thread_ts = message.thread_ts if message.is_reply else None
-        origin = self._services.tickets.response_url(
-            user.id, message.channel, thread_ts=thread_ts
-        )
+        origin = self._services.tickets.response_url(user.id, message.channel, thread_ts=thread_ts)
         payload = payloads.message_action(
             self._workspace,
             user=user,
@@ -256,54 +186,7 @@ class Interactions:
             response_url=self._url(origin),
             action_ts=self._workspace.timestamp(),
         )
-        return self._outcome(await self._courier.ask(Kind.INTERACTIVE, "message_action", payload))
-
-    def _after_submission(self, user: User, view: View, body: Any) -> Outcome:
-        stack = self._workspace.stacks.get(user.id, [])
-        if body in (None, "", {}):
-            if view in stack:
-                stack.remove(view)
-            self._workspace.views_changed(user.id)
-            return Outcome()
-        action = body.get("response_action") if isinstance(body, dict) else None
-        try:
-            match action:
-                case "errors":
-                    return _input_errors(view, body.get("errors"))
-                case "update":
-                    replace_view(self._services, view, modal_body(body.get("view")))
-                case "push":
-                    new = modal_body(body.get("view"))
-                    add_modal(self._services, user.id, new, channel=view.channel, on_top=True)
-                case "clear":
-                    stack.clear()
-                    self._workspace.views_changed(user.id)
-                case _:
-                    return Outcome(error="trouble_connecting", detail=_TROUBLE)
-        except ApiError as error:
-            return Outcome(error="trouble_connecting", detail=f"{_TROUBLE} ({error.code})")
-        return Outcome()
-
-    def _response_urls(self, user: User, view: View, state: Json) -> list[Json]:
-        urls: list[Json] = []
-        for element in block_kit.elements(view.body["blocks"]):
-            if element.body.get("response_url_enabled"):
-                value = state.get(element.block_id, {}).get(element.action_id, {})
-                channel = value.get("selected_conversation") or value.get("selected_channel")
-                if channel in self._workspace.channels:
-                    origin = self._services.tickets.response_url(user.id, channel)
-                    urls.append(
-                        {
-                            "block_id": element.block_id,
-                            "action_id": element.action_id,
-                            "channel_id": channel,
-                            "response_url": self._url(origin),
-                        }
-                    )
-        return urls
-
-    def _outcome(self, ack: Ack) -> Outcome:
-        return Outcome() if ack.is_good else Outcome(error=_error(ack))
+        return Outcome.of(await self._courier.ask(Kind.INTERACTIVE, "message_action", payload))
 
     def _url(self, origin: ResponseUrl) -> str:
         return f"{self._workspace.base_url}/response/{origin.id}"
@@ -328,16 +211,3 @@ class Interactions:
             )
         )
         return Outcome(error=error, detail=text)
-
-
-def _error(ack: Ack) -> str:
-    return "operation_timeout" if ack.status is AckStatus.TIMEOUT else "dispatch_failed"
-
-
-def _input_errors(view: View, errors: Any) -> Outcome:
-    inputs = {block["block_id"] for block in view.body["blocks"] if block["type"] == "input"}
-    if not isinstance(errors, dict) or not errors or not errors.keys() <= inputs:
-        return Outcome(
-            error="trouble_connecting", detail=f"{_TROUBLE} (errors must name input blocks)"
-        )
-    return Outcome(errors={str(key): str(value) for key, value in errors.items()})

@@ -16,6 +16,7 @@ _TYPES = {
     "app.css": "text/css; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
     "blocks.js": "text/javascript; charset=utf-8",
+    "composer.js": "text/javascript; charset=utf-8",
     "icons.js": "text/javascript; charset=utf-8",
     "messages.js": "text/javascript; charset=utf-8",
     "text.js": "text/javascript; charset=utf-8",

@@ -156,3 +156,13 @@ class View:
     root_view_id: str
     previous_view_id: str | None = None
     channel: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a message says; None leaves a part as it is when a message is edited."""
+
+    text: str | None = None
+    blocks: list[Json] | None = None
+    attachments: list[Json] | None = None
+    metadata: Json | None = None

@@ -6,9 +6,8 @@ from typing import Any
 
 from bot.blockkit.validate import validate_message
 from bot.workspace import blocks as block_kit
-from bot.workspace.records import Json, Message
+from bot.workspace.records import Content, Json, Message
 from bot.workspace.services import Services
-from bot.workspace.state import Content
 from bot.workspace.tickets import ResponseUrl
 
 
@@ -23,9 +22,7 @@ def show(services: Services, origin: ResponseUrl, body: Json) -> Message | None:
         ResponseRefusedError: the body has no content, or blocks that break a rule.
     """
     workspace = services.workspace
-    original = (
-        workspace.message(origin.channel, origin.message_ts) if origin.message_ts else None
-    )
+    original = workspace.message(origin.channel, origin.message_ts) if origin.message_ts else None
     if original is not None and original.bot_id != workspace.app.bot_id:
         original = None
     if body.get("delete_original") is True:

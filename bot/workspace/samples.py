@@ -9,7 +9,9 @@ from bot.domain.instant import to_rfc3339
 from bot.workspace.records import Json
 
 SERVICE = "translate-api"
-_EXPRESSION = "histogram_quantile(0.99, sum by (le) (rate(request_duration_seconds_bucket[1m]))) > 0.3"
+_EXPRESSION = (
+    "histogram_quantile(0.99, sum by (le) (rate(request_duration_seconds_bucket[1m]))) > 0.3"
+)
 
 
 def alertmanager_webhook(at: datetime, *, is_resolved: bool = False) -> Json:

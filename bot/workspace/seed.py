@@ -8,9 +8,7 @@ TEAM_ID = "T0LOCAL"
 TEAM_NAME = "Local workspace"
 TEAM_DOMAIN = "local"
 
-OWN_APP = App(
-    id="A0RCABOT", bot_id="B0RCABOT", name="rca", user_id="U0RCABOT", emoji=":mag:"
-)
+OWN_APP = App(id="A0RCABOT", bot_id="B0RCABOT", name="rca", user_id="U0RCABOT", emoji=":mag:")
 
 INCIDENTS = "C0INCIDENTS"
 ALERTS = "C0ALERTS"
@@ -128,8 +126,4 @@ def channels(created: int) -> list[Channel]:
 
 def groups() -> list[UserGroup]:
     """The on-call group."""
-    return [
-        UserGroup(
-            id="S0ONCALL", handle="on-call", name="On call", users=["U0SRE", "U0LEAD"]
-        )
-    ]
+    return [UserGroup(id="S0ONCALL", handle="on-call", name="On call", users=["U0SRE", "U0LEAD"])]

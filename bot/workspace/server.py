@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from types import FrameType
 
 import httpx
 import uvicorn
@@ -29,6 +30,7 @@ from bot.workspace.faults import FaultPlan
 from bot.workspace.file_routes import FileRoutes
 from bot.workspace.http_carrier import HttpCarrier
 from bot.workspace.interactions import Interactions
+from bot.workspace.modals import Modals
 from bot.workspace.page import Page
 from bot.workspace.ratelimit import RateLimiter
 from bot.workspace.rig import Rig
@@ -73,13 +75,13 @@ def create_app(workspace: Workspace, config: WorkspaceConfig) -> Starlette:
         trust_env=False, limits=httpx.Limits(max_connections=50, max_keepalive_connections=20)
     )
     sockets = SocketCarrier(workspace.app.id)
-    courier = Courier(
-        _carrier(config, client, sockets), clock, services.faults, services.traffic
-    )
+    courier = Courier(_carrier(config, client, sockets), clock, services.faults, services.traffic)
     workspace.listen(lambda change: _offer(services, courier, change))
     screen = Screen(services)
     rig = Rig(services, courier, screen, client)
-    control = Control(services, Interactions(services, courier), screen, rig)
+    control = Control(
+        services, Interactions(services, courier), Modals(services, courier), screen, rig
+    )
     files = FileRoutes(services)
 
     async def link(connection: WebSocket) -> None:
@@ -123,15 +125,20 @@ def create_app(workspace: Workspace, config: WorkspaceConfig) -> Starlette:
     return application
 
 
-async def serve(config: WorkspaceConfig) -> None:
+async def serve(config: WorkspaceConfig, *, announce: Callable[[str], None] | None = None) -> None:
     """Serves until interrupted.
+
+    announce: is told the address once it is bound.
 
     Raises:
         ConfigError: the address is taken.
     """
     listener = _listen(config)
-    application = create_app(_addressed(Workspace(), config, listener), config)
-    await uvicorn.Server(_settings(application)).serve(sockets=[listener])
+    workspace = _addressed(Workspace(), config, listener)
+    application = create_app(workspace, config)
+    if announce is not None:
+        announce(workspace.base_url)
+    await _Server(_settings(application), application.state.screen).serve(sockets=[listener])
 
 
 @contextlib.asynccontextmanager
@@ -146,7 +153,7 @@ async def running(
     listener = _listen(config)
     held = _addressed(workspace or Workspace(), config, listener)
     application = create_app(held, config)
-    server = _QuietServer(_settings(application))
+    server = _EmbeddedServer(_settings(application))
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         async with asyncio.timeout(_START_SECONDS):
@@ -156,15 +163,12 @@ async def running(
                 await asyncio.sleep(0.005)
         yield RunningWorkspace(url=held.base_url, config=config, workspace=held)
     finally:
-        # Live streams to open pages never end by themselves, and the server waits for them.
         application.state.screen.stop()
         server.should_exit = True
         await task
 
 
-def _carrier(
-    config: WorkspaceConfig, client: httpx.AsyncClient, sockets: SocketCarrier
-) -> Carrier:
+def _carrier(config: WorkspaceConfig, client: httpx.AsyncClient, sockets: SocketCarrier) -> Carrier:
     match config.transport:
         case Transport.HTTP:
             return HttpCarrier(
@@ -187,20 +191,19 @@ def _offer(services: Services, courier: Courier, change: Change) -> None:
 def _listen(config: WorkspaceConfig) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # With the protocol named, asyncio turns Nagle's algorithm off; without, every answer waits 40 ms for an ACK.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((config.host, config.port))
         listener.listen(512)
     except OSError as error:
         raise ConfigError(
-            f"workspace: cannot listen on {config.host}:{config.port}: {error.strerror}; choose another port"
+            f"cannot listen on {config.host}:{config.port}: {error.strerror}; choose another port"
         ) from error
     return listener
 
 
-def _addressed(
-    workspace: Workspace, config: WorkspaceConfig, listener: socket.socket
-) -> Workspace:
+def _addressed(workspace: Workspace, config: WorkspaceConfig, listener: socket.socket) -> Workspace:
     host = f"[{config.host}]" if ":" in config.host else config.host
     workspace.base_url = f"http://{host}:{listener.getsockname()[1]}"
     return workspace
@@ -217,7 +220,20 @@ def _settings(application: Starlette) -> uvicorn.Config:
     )
 
 
-class _QuietServer(uvicorn.Server):
+class _Server(uvicorn.Server):
+    """A server that ends the live streams of open pages when it is told to stop; they never end by themselves."""
+
+    def __init__(self, settings: uvicorn.Config, screen: Screen) -> None:
+        super().__init__(settings)
+        self._screen = screen
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stops on a signal."""
+        self._screen.stop()
+        super().handle_exit(sig, frame)
+
+
+class _EmbeddedServer(uvicorn.Server):
     """A server inside somebody else's process, which keeps its own signal handlers."""
 
     @contextlib.contextmanager

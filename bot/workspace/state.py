@@ -28,7 +28,7 @@ from bot.workspace.records import (
     App,
     Channel,
     ChannelKind,
-    Json,
+    Content,
     Message,
     Reaction,
     Share,
@@ -39,16 +39,6 @@ from bot.workspace.records import (
 )
 
 Listener = Callable[[Change], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """What a message says; None leaves a part as it is when a message is edited."""
-
-    text: str | None = None
-    blocks: list[Json] | None = None
-    attachments: list[Json] | None = None
-    metadata: Json | None = None
 
 
 @dataclass(slots=True)

@@ -6,10 +6,15 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
 
 from bot.blockkit import limits
 
 _SOCKET_TICKET_SECONDS = 30.0
+# Old permissions are forgotten beyond this many, so that a long run does not grow for ever.
+_KEPT = 5_000
+
+T = TypeVar("T")
 
 
 class TriggerState(StrEnum):
@@ -80,7 +85,7 @@ class Tickets:
             channel=channel,
             view_id=view_id,
         )
-        self._triggers[trigger.id] = trigger
+        _keep(self._triggers, trigger.id, trigger)
         return trigger.id
 
     def redeem(self, trigger_id: str) -> tuple[TriggerState, Trigger | None]:
@@ -112,7 +117,7 @@ class Tickets:
             message_ts=message_ts,
             thread_ts=thread_ts,
         )
-        self._responses[entry.id] = entry
+        _keep(self._responses, entry.id, entry)
         return entry
 
     def use_response(self, response_id: str) -> ResponseUrl | None:
@@ -135,3 +140,9 @@ class Tickets:
         """Whether the ticket admits a connection; it never does so twice."""
         issued_at = self._sockets.pop(ticket, None)
         return issued_at is not None and self._now() - issued_at <= _SOCKET_TICKET_SECONDS
+
+
+def _keep(held: dict[str, T], key: str, value: T) -> None:
+    held[key] = value
+    while len(held) > _KEPT:
+        del held[next(iter(held))]

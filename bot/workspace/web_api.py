@@ -96,7 +96,9 @@ class WebApi:
         if self._services.is_rate_limited:
             wait = self._services.limiter.retry_after(method, call.text("channel"))
             if wait is not None:
-                return _Answer({"ok": False, "error": "ratelimited"}, 429, {"Retry-After": str(wait)})
+                return _Answer(
+                    {"ok": False, "error": "ratelimited"}, 429, {"Retry-After": str(wait)}
+                )
         return _Answer({"ok": True, **await handler(self._services, call)})
 
     def _admit(self, method: Method, raw: Json, request: Request) -> None:
@@ -109,7 +111,10 @@ class WebApi:
         if token not in (config.bot_token, config.app_token):
             raise ApiError("invalid_auth")
         is_for_app = method.name == "apps.connections.open"
-        if is_for_app != (token == config.app_token) and method.name not in ("api.test", "auth.test"):
+        if is_for_app != (token == config.app_token) and method.name not in (
+            "api.test",
+            "auth.test",
+        ):
             raise ApiError("not_allowed_token_type")
         if method.scopes and not method.scopes & config.scopes:
             raise ApiError(

@@ -88,7 +88,12 @@ class LiveAgent:
 
 
 def start_agent(
-    folder: Path, config: str = "", *, node: str = "gpu-1", arguments: tuple[str, ...] = (), **env: str
+    folder: Path,
+    config: str = "",
+    *,
+    node: str = "gpu-1",
+    arguments: tuple[str, ...] = (),
+    **env: str,
 ) -> LiveAgent:
     """Starts it and waits until it answers; `env` adds to its environment."""
     folder.mkdir(parents=True, exist_ok=True)

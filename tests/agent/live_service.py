@@ -26,11 +26,11 @@ def _page(mode: str) -> str:
     allocs = seconds * 50
     cost = 0.02 if mode == "slow_pool" else 0.00005
     return (
-        f"vllm:num_requests_running{{model_name=\"m\"}} 3\n"
-        f"vllm:num_requests_waiting{{model_name=\"m\"}} 0\n"
-        f"vllm:generation_tokens_total{{model_name=\"m\"}} {1000 + moved}\n"
-        f"torch_cuda_memory_allocated_bytes{{device=\"0\"}} 9.5e9\n"
-        f"torch_cuda_memory_reserved_bytes{{device=\"0\"}} 1e10\n"
+        f'vllm:num_requests_running{{model_name="m"}} 3\n'
+        f'vllm:num_requests_waiting{{model_name="m"}} 0\n'
+        f'vllm:generation_tokens_total{{model_name="m"}} {1000 + moved}\n'
+        f'torch_cuda_memory_allocated_bytes{{device="0"}} 9.5e9\n'
+        f'torch_cuda_memory_reserved_bytes{{device="0"}} 1e10\n'
         f"torch_host_alloc_total {allocs}\n"
         f"torch_host_alloc_seconds_total {allocs * cost}\n"
     )
@@ -140,6 +140,7 @@ class LiveService:
             f'metrics = "http://127.0.0.1:{self.port}/metrics"\n'
             f'log_files = ["{self.folder}/*.log"]\n'
             f'model_dir = "{self.folder}"\n'
+            f'dependencies = ["tcp://127.0.0.1:{self.port}"]\n'
         )
 
     def stop(self) -> None:

@@ -102,7 +102,8 @@ def test_body_that_comes_too_slowly_is_given_up(agent: LiveAgent) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b"[]", b'{"args": []}', b'{"args": {"x": NaN}}', b'{"timeout": -1}', b"[" * 20000]
+    "body",
+    [b"{", b"[]", b'{"args": []}', b'{"args": {"x": NaN}}', b'{"timeout": -1}', b"[" * 20000],
 )
 def test_body_that_is_no_request_is_refused_in_one_line(agent: LiveAgent, body: bytes) -> None:
     answer = httpx.post(
@@ -199,6 +200,7 @@ def test_audit_line_of_a_run_names_who_asked_and_what(agent: LiveAgent) -> None:
     agent.post("host_memory", sub="U0RESPONDER")
     accepted, finished = agent.audit()[before:]
     assert (accepted["outcome"], accepted["subject"]) == ("accepted", "U0RESPONDER")
-    assert accepted["args_sha256"] and accepted["probe"] == "host_memory"
+    assert accepted["args_sha256"]
+    assert accepted["probe"] == "host_memory"
     assert (finished["outcome"], finished["status"]) == ("finished", "ok")
     assert "eyJ" not in json.dumps([accepted, finished])

@@ -88,7 +88,7 @@ class Bot:
 
 @asynccontextmanager
 async def bolt_over_http(workspace: RunningWorkspace) -> AsyncIterator[Bot]:
-    listener = socket.socket()
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     app = AsyncApp(
         token=workspace.config.bot_token,

@@ -45,7 +45,9 @@ def fault_of_event(event: dict[str, Any]) -> str | None:
         # Inside message_changed the message has no channel of its own, though the types ask for one.
         for field in ("channel", "channel_type", "event_ts"):
             if name in checked:
-                checked[name].setdefault(field, {"event_ts": checked["ts"]}.get(field, event.get(field)))
+                checked[name].setdefault(
+                    field, {"event_ts": checked["ts"]}.get(field, event.get(field))
+                )
     return _fault({**events["events"][key], "definitions": events["definitions"]}, checked, key)
 
 

@@ -102,7 +102,9 @@ async def test_alert_of_another_app_has_attachments_and_no_user(
         assert event["attachments"][0]["fallback"]
 
 
-async def test_reactions_files_joins_and_home_reach_the_app(bot: Bot, client: WorkspaceClient) -> None:
+async def test_reactions_files_joins_and_home_reach_the_app(
+    bot: Bot, client: WorkspaceClient
+) -> None:
     listen_to(
         bot,
         "message",
@@ -265,7 +267,8 @@ async def test_response_url_works_five_times_and_for_half_an_hour(
     async with httpx.AsyncClient() as http:
         answers = [await http.post(urls[0], json={"text": f"answer {n}"}) for n in range(6)]
         public = await http.post(
-            urls[1], json={"text": "for all", "response_type": "in_channel", "replace_original": True}
+            urls[1],
+            json={"text": "for all", "response_type": "in_channel", "replace_original": True},
         )
         bad = await http.post(urls[1], json={"blocks": [{"type": "nope"}]})
         await client.advance_clock(1801)

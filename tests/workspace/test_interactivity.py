@@ -281,7 +281,9 @@ async def test_select_with_the_apps_options_asks_the_app(
         await ack()
         element = {"type": "external_select", "action_id": "cause", "min_query_length": 1}
         block = {"type": "input", "block_id": "c", "label": plain("Cause"), "element": element}
-        await slack.views_open(trigger_id=body["trigger_id"], view=modal("M", block, callback_id="m"))
+        await slack.views_open(
+            trigger_id=body["trigger_id"], view=modal("M", block, callback_id="m")
+        )
 
     @bot.app.options("cause")
     async def offered(ack: Any, payload: dict[str, Any]) -> None:

@@ -5,12 +5,21 @@ from __future__ import annotations
 from bot.workspace import shapes
 from bot.workspace.call import ApiError, Call
 from bot.workspace.methods.content import Checked, channel_for_post, content, visible_channel
-from bot.workspace.records import Channel, Json, Message
+from bot.workspace.records import Channel, Content, Json, Message
 from bot.workspace.services import Services
-from bot.workspace.state import Content
 
 # What an answer of chat.update carries of the message, as documented.
-_UPDATE_KEYS = ("type", "user", "team", "text", "blocks", "bot_id", "app_id", "bot_profile", "edited")
+_UPDATE_KEYS = (
+    "type",
+    "user",
+    "team",
+    "text",
+    "blocks",
+    "bot_id",
+    "app_id",
+    "bot_profile",
+    "edited",
+)
 _UPDATE_MORE = ("files", "metadata")
 _NOT_IN_POST = ("client_msg_id", "reply_count", "reply_users", "reply_users_count", "latest_reply")
 
@@ -99,9 +108,7 @@ async def get_permalink(services: Services, call: Call) -> Json:
     }
 
 
-def _from_app(
-    services: Services, call: Call, channel: Channel, ts: str, what: Content
-) -> Message:
+def _from_app(services: Services, call: Call, channel: Channel, ts: str, what: Content) -> Message:
     workspace = services.workspace
     username = call.text("username")
     has_custom_name = username is not None and "chat:write.customize" in services.config.scopes

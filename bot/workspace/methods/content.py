@@ -11,9 +11,9 @@ from bot.blockkit import limits
 from bot.blockkit.validate import Fault, text_length, validate_blocks, validate_message
 from bot.workspace import blocks as block_kit
 from bot.workspace.call import ApiError, Call
-from bot.workspace.records import Channel, ChannelKind, Json
+from bot.workspace.records import Channel, ChannelKind, Content, Json
 from bot.workspace.services import Services
-from bot.workspace.state import Content, Workspace
+from bot.workspace.state import Workspace
 
 # Source: docs.slack.dev, "Message metadata".
 _METADATA_BYTES = 16_000

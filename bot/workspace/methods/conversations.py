@@ -46,9 +46,7 @@ async def list_channels(services: Services, call: Call) -> Json:
 async def info(services: Services, call: Call) -> Json:
     """One channel."""
     channel = visible_channel(services.workspace, call.required("channel"))
-    shown = shapes.channel(
-        services.workspace, channel, with_count=call.flag("include_num_members")
-    )
+    shown = shapes.channel(services.workspace, channel, with_count=call.flag("include_num_members"))
     return {"channel": shown}
 
 

@@ -139,18 +139,14 @@ def _checked(value: Any, kind: str) -> Json:
 def _redeem(services: Services, call: Call) -> Trigger:
     state, trigger = services.tickets.redeem(call.required("trigger_id"))
     if trigger is None:
-        raise ApiError(
-            (TriggerState.INVALID if state is TriggerState.GOOD else state).value
-        )
+        raise ApiError((TriggerState.INVALID if state is TriggerState.GOOD else state).value)
     return trigger
 
 
 def _open_modal(services: Services, call: Call) -> View:
     view_id, external_id = call.text("view_id"), call.text("external_id")
     if view_id is None and external_id is None:
-        raise ApiError(
-            "invalid_arguments", messages=["[ERROR] give view_id or external_id"]
-        )
+        raise ApiError("invalid_arguments", messages=["[ERROR] give view_id or external_id"])
     for stack in services.workspace.stacks.values():
         for view in stack:
             if view.id == view_id or (

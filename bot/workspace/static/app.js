@@ -1,6 +1,7 @@
 // The page: keeps a copy of the workspace, redraws what changed, and sends what the person does to /control/….
 
 import { blocks, plain, shown } from "/page/blocks.js";
+import { makeComposer } from "/page/composer.js";
 import { icon } from "/page/icons.js";
 import { author, avatar, messageNode } from "/page/messages.js";
 import { drawTraffic, noteExchange, resetTraffic } from "/page/traffic.js";
@@ -49,6 +50,8 @@ function toast(text) {
   clearTimeout(toast.timer);
   toast.timer = setTimeout(() => { node.hidden = true; }, 5000);
 }
+
+const composer = makeComposer({ world, here, control });
 
 // ---- menus and questions
 function menu(anchor, entries) {
@@ -359,7 +362,7 @@ function drawComposer() {
   const channel = placeChannel();
   if (!channel || (isHome() && here.tab === "home")) { box.replaceChildren(); box.dataset.place = ""; return; }
   if (!channel.members.includes(here.me)) {
-    box.replaceChildren(el("div", { class: "join" }, word("notIn"), el("button", {
+    box.replaceChildren(el("div", { class: "join" }, word("outside"), el("button", {
       type: "button", class: "kit-button primary", onclick: () => control("join", { channel: channel.id }),
     }, word("join"))));
     box.dataset.place = "";
@@ -369,66 +372,6 @@ function drawComposer() {
   if (box.dataset.place === place) return;
   box.dataset.place = place;
   box.replaceChildren(composer(channel, null, word("write", isHome() ? world.app.name : `#${channel.name}`), null));
-}
-function composer(channel, threadTs, placeholder, also) {
-  const picker = el("input", { type: "file", hidden: true, onchange: () => upload(picker, channel, threadTs) });
-  const hints = el("div", { class: "hints", hidden: true });
-  const field = el("textarea", {
-    rows: 1, placeholder, "aria-label": placeholder,
-    oninput: () => { grow(field); suggestNames(field, hints); },
-    onkeydown: (event) => {
-      if (event.key === "Tab" && !hints.hidden) { event.preventDefault(); hints.firstChild?.click(); }
-      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
-    },
-  });
-  async function send() {
-    const text = field.value.trim();
-    if (!text) return;
-    field.value = "";
-    hints.hidden = true;
-    grow(field);
-    here.atBottom = true;
-    const at = { channel: channel.id, text, thread_ts: threadTs || undefined };
-    if (text.startsWith("/")) await control("command", at);
-    else await control("message", { ...at, broadcast: Boolean(also?.checked) });
-    if (also) also.checked = false;
-  }
-  return el("div", { class: "composer" }, hints, field, el("div", { class: "composer-foot" },
-    el("button", { type: "button", class: "icon", title: word("attach"), "aria-label": word("attach"), onclick: () => picker.click() }, icon("clip")), picker,
-    el("span", { class: "hint" }, threadTs ? "@rca status" : `${world.commands.join(" ")} help`),
-    el("span", { class: "spring" }),
-    el("button", { type: "button", class: "kit-button primary send", onclick: send }, word("send"))));
-}
-function grow(field) {
-  field.style.height = "auto";
-  field.style.height = `${Math.min(field.scrollHeight, 180)}px`;
-}
-function suggestNames(field, hints) {
-  const before = field.value.slice(0, field.selectionStart);
-  const match = /(^|\s)([@#])([\w.-]*)$/.exec(before);
-  const pool = !match ? [] : match[2] === "@"
-    ? world.users.filter((u) => u.id !== "USLACKBOT").map((u) => [u.name, `${u.real_name}`])
-    : world.channels.filter((c) => c.kind === "channel").map((c) => [c.name, c.topic]);
-  const found = pool.filter(([name]) => name.startsWith(match[3].toLowerCase())).slice(0, 6);
-  hints.hidden = found.length === 0;
-  hints.replaceChildren(...found.map(([name, label]) => el("button", {
-    type: "button",
-    onclick: () => {
-      const start = before.length - match[3].length;
-      field.value = `${before.slice(0, start)}${name} ${field.value.slice(field.selectionStart)}`;
-      hints.hidden = true;
-      field.focus();
-    },
-  }, el("strong", {}, match[2] + name), " ", el("span", { class: "hint" }, label))));
-}
-async function upload(picker, channel, threadTs) {
-  const [file] = picker.files;
-  if (!file) return;
-  const bytes = new Uint8Array(await file.arrayBuffer());
-  let binary = "";
-  for (let i = 0; i < bytes.length; i += 32768) binary += String.fromCharCode(...bytes.subarray(i, i + 32768));
-  picker.value = "";
-  await control("upload", { channel: channel.id, name: file.name, content_base64: btoa(binary), thread_ts: threadTs || undefined });
 }
 function drawModal() {
   const stack = world.views[here.me] || [];
@@ -507,6 +450,8 @@ function take(note) {
       if (note.home) world.homes[note.user] = note.home;
       return redraw("modal", ...(isHome() ? ["messages"] : []));
     case "traffic": return noteExchange(note.exchange);
+    // What happened between the snapshot and the stream is in neither.
+    case "hello": return note.revision === world.revision ? null : load();
     case "reload": return load();
     default: return null;
   }

@@ -19,6 +19,17 @@ const PATHS = {
   pushpin: ["M9 3h6l-1 7 4 4H6l4-4z", "M12 14v7"],
   bulb: ["M9 17a6.500 6.500 0 1 1 6 0v1.500H9z", "M10 21.500h4"],
   scales: ["M12 3v18M7 21h10M4 7h16", "M4 7l-2.500 6a3 3 0 0 0 5 0z", "M20 7l-2.500 6a3 3 0 0 0 5 0z"],
+  eyes: ["M2 12s4-6.5 10-6.5S22 12 22 12s-4 6.5-10 6.5S2 12 2 12Z", "M12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6Z"],
+  white_check_mark: ["M4 4h16v16H4z", "M8 12l3 3 5.500-6.500"],
+  ballot_box_with_check: ["M4 4h16v16H4z", "M8 12l3 3 5.500-6.500"],
+  heavy_check_mark: ["M5 12.500l5 5L20 7"],
+  x: ["M6 6l12 12M18 6 6 18"],
+  warning: ["M12 4 2.500 20h19z", "M12 10v5M12 17.500v.2"],
+  hammer_and_wrench: ["M14 6l4 4-9.500 9.500a2 2 0 0 1-3-3z", "M13 5a5 5 0 0 1 6.500 6.500"],
+  hourglass_flowing_sand: ["M7 3h10M7 21h10", "M8 3c0 5 8 6 8 9s-8 4-8 9M16 3c0 5-8 6-8 9s8 4 8 9"],
+  memo: ["M6 3h9l4 4v14H6z", "M9 10h7M9 14h7M9 18h4"],
+  link: ["M10 14a4 4 0 0 0 5.500 0l4-4a4 4 0 0 0-5.500-5.500L12.500 6", "M14 10a4 4 0 0 0-5.500 0l-4 4a4 4 0 0 0 5.500 5.500L11.500 18"],
+  zap: ["M13 2 5 14h6l-1 8 8-12h-6z"],
 };
 
 export const hasIcon = (name) => name in PATHS;

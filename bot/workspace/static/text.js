@@ -1,7 +1,7 @@
 // Words of the page, Slack's mark-up, emoji, and the one way to build elements. Foreign text only ever becomes
 // text nodes.
 
-import { drawsEmoji } from "/page/icons.js";
+import { drawsEmoji, hasIcon, icon } from "/page/icons.js";
 
 export function el(tag, props = {}, ...children) {
   const node = document.createElement(tag);
@@ -32,7 +32,7 @@ const WORDS = {
     submit: "Submit", confirmTitle: "Are you sure?", yes: "Yes", no: "Cancel", today: "Today",
     yesterday: "Yesterday", download: "Download", choose: "Choose an option", optional: "(optional)",
     noHome: "The app has published no Home tab yet.", empty: "Nothing here yet. Say something, or type /rca help.",
-    notIn: "You are not in this channel.", join: "Join channel", inviteApp: "Add the app", filter: "Filter",
+    outside: "You are not in this channel.", join: "Join channel", inviteApp: "Add the app", filter: "Filter",
     clear: "Clear", members: (n) => `${n} members`, sent: "sent", failed: "failed", newMessages: "New messages",
     loopback: "Local workspace. It serves this machine only.", offline: "Reconnecting…", select: "Select",
     originally: "This message was deleted.", noBot: "The bot did not take it", repliedInThread: "replied in a thread",
@@ -52,7 +52,7 @@ const WORDS = {
     submit: "提交", confirmTitle: "确定吗？", yes: "确定", no: "取消", today: "今天",
     yesterday: "昨天", download: "下载", choose: "请选择", optional: "（选填）",
     noHome: "应用还没有发布主页。", empty: "这里还没有消息。说点什么，或输入 /rca help。",
-    notIn: "你不在这个频道里。", join: "加入频道", inviteApp: "添加应用", filter: "筛选",
+    outside: "你不在这个频道里。", join: "加入频道", inviteApp: "添加应用", filter: "筛选",
     clear: "清空", members: (n) => `${n} 位成员`, sent: "已发送", failed: "失败", newMessages: "新消息",
     loopback: "本地工作区，仅供本机使用。", offline: "正在重新连接…", select: "选择",
     originally: "此消息已删除。", noBot: "机器人没有接收", repliedInThread: "在消息列中回复了",
@@ -103,8 +103,11 @@ export const emojiText = (name) => (EMOJI[name] && drawsEmoji ? EMOJI[name] : `:
 export function emoji(name) {
   const sign = EMOJI[name];
   if (!sign) return `:${name}:`;
-  if (drawsEmoji) return sign;
-  return el("span", { class: "shortcode", title: `:${name}:` }, dot(sign) || `:${name}:`);
+  return drawsEmoji ? sign : drawnEmoji(sign, name);
+}
+function drawnEmoji(sign, name) {
+  const node = dot(sign) || (hasIcon(name) ? icon(name) : null);
+  return el("span", { class: node ? "drawn" : "shortcode", title: `:${name}:` }, node || `:${name}:`);
 }
 function dot(sign) {
   if (!(sign in DOTS)) return null;
@@ -121,7 +124,7 @@ export function spoken(text) {
   for (const match of named.matchAll(SIGNS)) {
     const name = NAMES.get(match[0]) || NAMES.get(match[0].replace(/\uFE0F/g, ""));
     if (!name && !(match[0] in DOTS)) continue;
-    parts.push(named.slice(end, match.index), dot(match[0]) || el("span", { class: "shortcode" }, `:${name}:`));
+    parts.push(named.slice(end, match.index), drawnEmoji(match[0], name));
     end = match.index + match[0].length;
   }
   return [...parts, named.slice(end)];
@@ -134,7 +137,7 @@ export const unescape = (text) =>
 
 export function safeUrl(url) {
   try {
-    const parsed = new URL(url, location.href);
+    const parsed = new URL(url);  // absolute only: a relative one is no address of Slack's
     return ["http:", "https:", "mailto:"].includes(parsed.protocol) ? parsed.href : null;
   } catch { return null; }
 }

@@ -1,0 +1,198 @@
+"""Sends one message so that it is there exactly once, however often the process dies on the way.
+
+Before a send the key is marked; a later attempt that finds the mark looks in the conversation for a message that
+carries the key in its metadata, and adopts it instead of sending another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from bot.checkpoint import reached
+from bot.errors import DeliveryError, Reason
+from bot.slack.present import Part
+from bot.slack.web import SlackRefusalError, Web
+from bot.store import surface
+from bot.store.surface import PostState
+from bot.store.transaction import Batch, Store
+
+log = structlog.get_logger(__name__)
+
+EVENT_TYPE = "rca_bot_post"
+# Slack's clock and ours differ; a search from a little earlier costs nothing.
+CLOCK_SKEW = timedelta(minutes=5)
+PAGE = 200
+MOST_PAGES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """Where the message is; `is_new`: sent just now, not found or known from before."""
+
+    ts: str
+    is_new: bool
+
+
+class Delivery:
+    """Sends and updates messages of one workspace."""
+
+    def __init__(self, web: Web, store: Store, clock: Callable[[], datetime]) -> None:
+        self._web = web
+        self._store = store
+        self._clock = clock
+
+    async def send(
+        self,
+        *,
+        key: str,
+        channel: str,
+        thread_ts: str | None,
+        part: Part,
+        plain: Part,
+        also: Callable[[str], Batch] = lambda _: Batch(),
+    ) -> Sent:
+        """Posts once under `key`. also: what else is recorded with the message's ts.
+
+        Raises:
+            DeliveryError: not sent, or not known whether it was; the same call later finds out.
+            StoreError: Redis is not reachable.
+        """
+        state = await surface.post_state(self._store, key)
+        if state is not None and state.ts is not None:
+            return Sent(ts=state.ts, is_new=False)
+        found = await self._find(key, channel, thread_ts, state.since) if state else None
+        if state is None:
+            state = PostState(since=self._clock())
+            step = surface.post_progress(key, state)
+            await self._store.commit(step, doing="mark a message")
+        reached("post.before_send")
+        ts = found or await self._post(key, channel, thread_ts, part, plain)
+        reached("post.sent")
+        step = surface.post_progress(key, PostState(since=state.since, ts=ts)).extend(also(ts))
+        await self._store.commit(step, doing="record a message")
+        reached("post.recorded")
+        return Sent(ts=ts, is_new=found is None)
+
+    async def _post(
+        self, key: str, channel: str, thread_ts: str | None, part: Part, plain: Part
+    ) -> str:
+        metadata = {"event_type": EVENT_TYPE, "event_payload": {"key": key}}
+        fixed: dict[str, Any] = {
+            "channel": channel,
+            "thread_ts": thread_ts,
+            "metadata": metadata,
+            "unfurl_links": False,
+            "unfurl_media": False,
+        }
+        try:
+            answer = await self._web.call("chat.postMessage", **fixed, **_content(part))
+        except SlackRefusalError as error:
+            if not error.is_about_content or not part.blocks:
+                raise
+            log.error("slack.content_refused", key=key, code=error.code)
+            answer = await self._web.call("chat.postMessage", **fixed, **_content(plain))
+        return str(answer["ts"])
+
+    async def _find(
+        self, key: str, channel: str, thread_ts: str | None, since: datetime
+    ) -> str | None:
+        """The ts of the message that carries `key`, looked for among those since the first attempt."""
+        oldest = f"{(since - CLOCK_SKEW).timestamp():.6f}"
+        method = "conversations.replies" if thread_ts else "conversations.history"
+        cursor: str | None = None
+        for _ in range(MOST_PAGES):
+            answer = await self._web.call(
+                method,
+                channel=channel,
+                ts=thread_ts,
+                oldest=oldest,
+                include_all_metadata=True,
+                limit=PAGE,
+                cursor=cursor,
+            )
+            for message in answer.get("messages") or ():
+                metadata = message.get("metadata") or {}
+                payload = metadata.get("event_payload") or {}
+                if metadata.get("event_type") == EVENT_TYPE and payload.get("key") == key:
+                    return str(message["ts"])
+            cursor = (answer.get("response_metadata") or {}).get("next_cursor") or None
+            if cursor is None:
+                return None
+        raise DeliveryError(
+            f"Slack {method}: more than {PAGE * MOST_PAGES} messages to look through; tried again later",
+            reason=Reason.CONFLICT,
+        )
+
+    async def update(self, *, channel: str, ts: str, part: Part, plain: Part) -> None:
+        """Changes a message of the bot's own in place.
+
+        Raises:
+            DeliveryError: not changed.
+        """
+        try:
+            await self._web.call("chat.update", channel=channel, ts=ts, **_content(part))
+        except SlackRefusalError as error:
+            if not error.is_about_content or not part.blocks:
+                raise
+            log.error("slack.content_refused", ts=ts, code=error.code)
+            await self._web.call("chat.update", channel=channel, ts=ts, **_content(plain))
+
+    async def send_private(
+        self,
+        *,
+        channel: str,
+        user: str,
+        thread_ts: str | None,
+        response_url: str | None,
+        part: Part,
+        plain: Part,
+    ) -> None:
+        """Shows one person a message where they are; a direct message where that is not possible.
+
+        Raises:
+            DeliveryError: none of the three ways is open.
+        """
+        if response_url:
+            body = {"response_type": "ephemeral", "replace_original": False, **_content(part)}
+            if thread_ts:
+                body["thread_ts"] = thread_ts
+            try:
+                await self._web.respond(response_url, body)
+                return
+            except DeliveryError as error:
+                log.info("slack.response_url", reason=error.reason.value, error=str(error))
+        try:
+            await self._ephemeral(channel, user, thread_ts, part, plain)
+        except SlackRefusalError as error:
+            if not error.is_permanent:
+                raise
+            opened = await self._web.call("conversations.open", users=user)
+            direct = str((opened.get("channel") or {}).get("id") or "")
+            await self._web.call("chat.postMessage", channel=direct, **_content(part))
+
+    async def _ephemeral(
+        self, channel: str, user: str, thread_ts: str | None, part: Part, plain: Part
+    ) -> None:
+        fixed: dict[str, Any] = {"channel": channel, "user": user, "thread_ts": thread_ts}
+        try:
+            await self._web.call("chat.postEphemeral", **fixed, **_content(part))
+        except SlackRefusalError as error:
+            if not error.is_about_content or not part.blocks:
+                raise
+            log.error("slack.content_refused", code=error.code)
+            await self._web.call("chat.postEphemeral", **fixed, **_content(plain))
+
+    async def pace(self, seconds: float) -> None:
+        """Waits between two parts of one message; between messages the channel's lane does."""
+        await asyncio.sleep(seconds)
+
+
+def _content(part: Part) -> dict[str, Any]:
+    # Blocks are always given: an update without them would drop the old ones and keep nothing.
+    return {"text": part.text, "blocks": list(part.blocks)} if part.blocks else {"text": part.text}

@@ -1,0 +1,326 @@
+"""Buttons, forms and the message shortcut: each becomes a word, or a small step of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from bot.command import Call
+from bot.domain.incident import Incident
+from bot.domain.text import Locale, Localized
+from bot.errors import DeliveryError
+from bot.incidents.responding import Via
+from bot.jobs import outbox, requests
+from bot.jobs.services import Services
+from bot.locales import say
+from bot.message import Message
+from bot.slack import forms
+from bot.slack.capture import Capture
+from bot.slack.dispatch import Dispatcher, private
+from bot.slack.presses import MEANINGS, Ask, Do, Say, spoken
+from bot.slack.reading import Json, text_of
+from bot.slack.text import cut, plain
+from bot.slack.web import QUICK_SECONDS, SlackRefusalError, Web
+from bot.store import surface
+from bot.store.queue import Job
+
+log = structlog.get_logger(__name__)
+
+START_HERE = "rca_start_here"
+_TRIGGER_FAULTS = ("expired_trigger_id", "exchanged_trigger_id", "invalid_trigger_id", "trigger_expired")
+
+
+class Interactions:
+    """What people press and fill in."""
+
+    def __init__(
+        self, services: Services, web: Web, capture: Capture, dispatcher: Dispatcher
+    ) -> None:
+        self._services = services
+        self._web = web
+        self._capture = capture
+        self._dispatcher = dispatcher
+
+    async def pressed(self, body: Json, key: str) -> None:
+        """A button. Its value is an opaque id; what that means is stored here and nowhere else."""
+        for place, action in enumerate(body.get("actions") or ()):
+            await self._press(body, action, f"{key}:{place}")
+
+    async def _press(self, body: Json, action: Json, key: str) -> None:
+        action_id = str(action.get("action_id") or "")
+        meaning = MEANINGS.get(action_id)
+        held = await surface.button(self._services.store, str(action.get("value") or ""))
+        if action.get("type") != "button":
+            # A choice inside a form: it is read when the form is sent.
+            return
+        if meaning is None or held is None or held.get("action") != action_id:
+            await self._tell(self._call(body, key, "", "", None), say("slack.outdated"), key)
+            return
+        incident = held.get("incident")
+        payload = dict(held.get("payload") or {})
+        call = self._call(body, key, "", "", str(incident) if incident else None, payload)
+        url = str(body.get("response_url") or "") or None
+        match meaning:
+            case Say(word=word, text=text):
+                call = replace(await self._localised(call), word=word, text=text)
+                await self._dispatcher.answer(call, url)
+            case Ask():
+                await self._ask(body, call, meaning, key)
+            case Do(what=what):
+                await self._do(await self._localised(call), what, url, key)
+
+    async def _ask(self, body: Json, call: Call, ask: Ask, key: str) -> None:
+        """Opens the form. A trigger lives three seconds, so nothing that waits for others stands before it."""
+        locale, given = self._services.settings.locale, {}
+        if call.incident is not None:
+            incident = (await self._services.journal.load(call.incident)).incident
+            locale = incident.locale
+            if ask.form == forms.SYMPTOM:
+                given = _symptom_so_far(incident, locale)
+        meaning = {
+            "form": ask.form,
+            "incident": call.incident,
+            "channel": call.channel,
+            "thread_ts": call.thread_ts,
+            "word": ask.word,
+            "text": ask.text,
+            "payload": dict(call.payload),
+        }
+        await self._open(body, call, ask.form, meaning, locale, given, key)
+
+    async def _open(
+        self,
+        body: Json,
+        call: Call,
+        form: str,
+        meaning: Mapping[str, Any],
+        locale: Locale,
+        given: Mapping[str, str],
+        key: str,
+    ) -> None:
+        text = json.dumps(meaning, sort_keys=True, ensure_ascii=False)
+        opaque = hashlib.sha256(text.encode()).hexdigest()[:24]
+        step = surface.remember_button(opaque, meaning)
+        await self._services.store.commit(step, doing="store what a form means")
+        view = forms.form(form, opaque, locale, **given)
+        try:
+            await self._web.call(
+                "views.open",
+                timeout_seconds=QUICK_SECONDS,
+                trigger_id=str(body.get("trigger_id") or ""),
+                view=view,
+            )
+        except DeliveryError as error:
+            code = error.code if isinstance(error, SlackRefusalError) else error.reason.value
+            log.warning("slack.form_not_opened", form=form, code=code)
+            await self._tell(replace(call, locale=locale), say("slack.press_again"), key)
+
+    async def submitted(self, body: Json, key: str) -> None:
+        """A form was sent; it has been checked before it was acknowledged."""
+        view: Json = body.get("view") or {}
+        form = str(view.get("callback_id") or "")
+        held = await surface.button(
+            self._services.store, str(view.get("private_metadata") or "")
+        )
+        user = str((body.get("user") or {}).get("id") or "")
+        if held is None or held.get("form") != form:
+            log.warning("slack.unknown_form", form=form[:60])
+            channel = str((held or {}).get("channel") or user)
+            await self._tell(self._plain_call(user, channel, key), say("slack.outdated"), key)
+            return
+        said = spoken(form, held, forms.answers(view))
+        incident = held.get("incident")
+        call = Call(
+            word=said.word,
+            text=said.text,
+            user=user,
+            channel=str(held.get("channel") or user),
+            thread_ts=held.get("thread_ts"),
+            message_ts=None,
+            incident=str(incident) if incident else None,
+            key=key,
+            at=self._services.clock(),
+            locale=self._services.settings.locale,
+            payload=said.payload,
+        )
+        call = await self._localised(call)
+        match said.word:
+            case "fix":
+                await self._fix(call)
+            case "action_item":
+                await self._action_item(call)
+            case _:
+                await self._dispatcher.answer(call, None)
+        if said.word == "start" and call.thread_ts is not None:
+            await self._capture.backfill(call.channel, call.thread_ts)
+
+    async def shortcut(self, body: Json, key: str) -> None:
+        """“Start RCA here” on any message: asks what and how bad, then opens on that message's thread."""
+        message: Json = body.get("message") or {}
+        channel = str((body.get("channel") or {}).get("id") or "")
+        call = self._call(body, key, "start", "", None)
+        if body.get("callback_id") != START_HERE or not channel:
+            await self._tell(call, say("slack.outdated"), key)
+            return
+        ts = str(body.get("message_ts") or message.get("ts") or "")
+        thread_ts = str(message.get("thread_ts") or ts)
+        words = " ".join(plain(text_of(message), {}).split())
+        meaning: dict[str, Any] = {
+            "form": forms.START,
+            "incident": None,
+            "channel": channel,
+            "thread_ts": thread_ts,
+            "word": "start",
+            "text": "",
+            "payload": {},
+        }
+        given = {"text": cut(words, 200)}
+        locale = self._services.settings.locale
+        await self._open(body, call, forms.START, meaning, locale, given, key)
+
+    async def _do(self, call: Call, what: str, url: str | None, key: str) -> None:
+        match what:
+            case "choice":
+                chosen = call.payload
+                again = replace(
+                    call,
+                    word=str(chosen.get("word")),
+                    text=str(chosen.get("text") or ""),
+                    incident=str(chosen.get("incident")),
+                    payload=dict(chosen.get("payload") or {}),
+                )
+                await self._dispatcher.answer(again, url)
+                return
+            case "approve":
+                approval = {"approve": dict(call.payload)}
+                await self._dispatcher.answer(replace(call, word="probe", payload=approval), url)
+                return
+            case "snooze" | "stop":
+                await self._tell(call, say("slack.no_followups"), key, url)
+                return
+        if call.incident is None:
+            await self._tell(call, say("commands.no_incident"), key, url)
+            return
+        await self._tell(call, await self._step(call, call.incident, what, key), key, url)
+
+    async def _step(self, call: Call, incident_id: str, what: str, key: str) -> Localized:
+        send = self._services.outbox.send
+        match what:
+            case "scope":
+                incident = (await self._services.journal.load(incident_id)).incident
+                scope = replace(incident.scope, is_confirmed=True)
+                await self._services.responding.set_scope(incident_id, scope, _via(call))
+                self._services.wake()
+                return say("slack.scope_done")
+            case "service":
+                name = str(call.payload.get("service") or "")
+                await self._set_service(incident_id, name, call)
+                job = requests.collect(incident_id, reason="scope", by=call.user)
+                await send(job, once=f"{key}:collect")
+                return say("slack.service_set")
+            case "verify":
+                await send(requests.verify(incident_id, by=call.user), once=f"{key}:verify")
+                return say("slack.verifying")
+            case _:
+                job = requests.collect(incident_id, reason="asked", by=call.user)
+                await send(job, once=f"{key}:collect")
+                return say("slack.collecting")
+
+    async def _set_service(self, incident_id: str, name: str, call: Call) -> None:
+        incident = (await self._services.journal.load(incident_id)).incident
+        nodes = tuple(node.name for node in self._services.inventory.nodes_of(name))
+        scope = replace(incident.scope, nodes=incident.scope.nodes or nodes)
+        await self._services.responding.set_scope(
+            incident_id, scope, _via(call), services=(name,)
+        )
+
+    async def _fix(self, call: Call) -> None:
+        if call.incident is None or not call.text.strip():
+            await self._tell(call, say("commands.no_incident"), call.key)
+            return
+        recorded = await self._services.responding.record_fix(
+            call.incident, call.text, _via(call)
+        )
+        post = outbox.thread_post(recorded.incident, Message(view="fixed", context={"by": call.user}))
+        await self._services.outbox.send(post, once=f"{call.key}:fixed")
+
+    async def _action_item(self, call: Call) -> None:
+        if call.incident is None or not call.text.strip():
+            await self._tell(call, say("commands.no_incident"), call.key)
+            return
+        await self._services.responding.add_action_item(
+            call.incident,
+            call.text,
+            _via(call),
+            owner=str(call.payload.get("owner") or "") or None,
+            due=str(call.payload.get("due") or "") or None,
+        )
+        self._services.wake()
+        await self._tell(call, say("slack.action_kept"), call.key)
+
+    async def _tell(
+        self, call: Call, text: Localized, key: str, url: str | None = None
+    ) -> None:
+        message = Message(view="notice", context={"text": text.to_json()})
+        job: Job = private(call, message, url)
+        await self._services.outbox.send(job, once=f"{key}:told")
+
+    async def _localised(self, call: Call) -> Call:
+        if call.incident is None:
+            return call
+        incident = (await self._services.journal.load(call.incident)).incident
+        return replace(call, locale=incident.locale)
+
+    def _call(
+        self,
+        body: Json,
+        key: str,
+        word: str,
+        text: str,
+        incident: str | None,
+        payload: Mapping[str, Any] | None = None,
+    ) -> Call:
+        container: Json = body.get("container") or {}
+        user = str((body.get("user") or {}).get("id") or "")
+        channel = str((body.get("channel") or {}).get("id") or container.get("channel_id") or user)
+        message: Json = body.get("message") or {}
+        thread_ts = container.get("thread_ts") or message.get("thread_ts")
+        return Call(
+            word=word,
+            text=text,
+            user=user,
+            channel=channel,
+            thread_ts=str(thread_ts) if thread_ts else None,
+            message_ts=None,
+            incident=incident,
+            key=key,
+            at=self._services.clock(),
+            locale=self._services.settings.locale,
+            payload=payload or {},
+        )
+
+    def _plain_call(self, user: str, channel: str, key: str) -> Call:
+        return self._call({"user": {"id": user}, "channel": {"id": channel}}, key, "", "", None)
+
+
+def _via(call: Call) -> Via:
+    return Via(by=call.user, at=call.at, key=call.key)
+
+
+def _symptom_so_far(incident: Incident, locale: Locale) -> dict[str, str]:
+    newest = incident.symptoms[-1] if incident.symptoms else None
+    scope = incident.scope
+    proposed = ", ".join((*scope.nodes, *scope.replicas, *scope.models, *scope.tenants))
+    return {
+        "text": forms.words(newest.summary, locale) if newest else "",
+        "scope": (newest.scope if newest and newest.scope else proposed) or "",
+        "since": forms.utc(newest.since) if newest else "",
+        "metric": (newest.metric or "") if newest else "",
+    }
+
+

@@ -1,0 +1,283 @@
+"""Sends what the queue holds: the card, thread posts, answers for one person; each exactly once, in the channel's pace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from bot.checkpoint import reached
+from bot.domain.incident import Incident
+from bot.domain.text import Locale
+from bot.domain.timeline import Draft, EntryKind
+from bot.errors import DeliveryError
+from bot.incidents.journal import UnknownIncidentError
+from bot.jobs.services import Services
+from bot.jobs.worker import Done, Later
+from bot.locales import say
+from bot.message import Message
+from bot.slack.delivery import Delivery, Sent
+from bot.slack.directory import Directory
+from bot.slack.present import Presented, Presenter
+from bot.slack.text import mentions
+from bot.slack.uploads import Uploads
+from bot.slack.web import SlackRefusalError, Web
+from bot.store import surface
+from bot.store.queue import Claim
+from bot.store.transaction import Batch
+
+log = structlog.get_logger(__name__)
+
+# Slack takes about one message per second and channel. Source: docs.slack.dev, rate limits.
+PAUSE_SECONDS = 1.0
+LONGEST_WAIT_SECONDS = 60.0
+# A message that nobody could have seen for a day is no news any more.
+GIVE_UP_AFTER = timedelta(hours=24)
+
+
+class Poster:
+    """Handlers of the `slack.card` and `slack.post` jobs."""
+
+    def __init__(
+        self, services: Services, web: Web, directory: Directory, presenter: Presenter
+    ) -> None:
+        self._services = services
+        self._web = web
+        self._directory = directory
+        self._presenter = presenter
+        self._delivery = Delivery(web, services.store, services.clock)
+        self._uploads = Uploads(web, services.store, services.clock)
+
+    async def card(self, claim: Claim) -> Done | Later:
+        """Posts an incident's card once, then keeps it up to date in place; nothing is sent where nothing changed."""
+        incident_id = str(claim.job.payload["incident"])
+        try:
+            incident = (await self._services.journal.load(incident_id)).incident
+            return await self._card(incident)
+        except DeliveryError as error:
+            return await self._failed(claim, error, incident_id)
+
+    async def post(self, claim: Claim) -> Done | Later:
+        """Posts into an incident's thread, or shows one person an answer."""
+        payload = claim.job.payload
+        message = Message.from_json(payload["message"])
+        incident_id = payload.get("incident")
+        try:
+            if payload.get("to") == "thread":
+                return await self._thread(claim, str(incident_id), message)
+            return await self._private(claim, message)
+        except DeliveryError as error:
+            return await self._failed(claim, error, str(incident_id) if incident_id else None)
+
+    async def _card(self, incident: Incident) -> Done:
+        presented = await self._presented(Message(view="card"), incident, incident.locale)
+        part = presented.parts[0]
+        name = f"card:{incident.id}"
+        if incident.card_ts is None:
+            await self._remember(presented)
+            sent = await self._delivery.send(
+                key=name,
+                channel=incident.channel,
+                thread_ts=incident.thread_ts,
+                part=part,
+                plain=presented.plain[0],
+            )
+            await self._attach(incident, sent.ts, part.digest)
+            reached("post.recorded")
+            return Done(pause_seconds=PAUSE_SECONDS)
+        if await surface.shown(self._services.store, name) == part.digest:
+            return Done()
+        await self._remember(presented)
+        try:
+            await self._delivery.update(
+                channel=incident.channel, ts=incident.card_ts, part=part, plain=presented.plain[0]
+            )
+        except SlackRefusalError as error:
+            if not error.is_permanent:
+                raise
+            # Deleted by a person, or too old to edit: the thread goes on without it.
+            log.warning("slack.card_lost", incident=incident.id, code=error.code)
+        return Done(step=surface.remember_shown(name, part.digest))
+
+    async def _attach(self, incident: Incident, ts: str, digest: str) -> None:
+        """Records where the incident lives; a second run finds it recorded."""
+        thread_ts = incident.thread_ts or ts
+        step = surface.remember_shown(f"card:{incident.id}", digest)
+        step.extend(surface.remember_message(incident.channel, ts, incident.id))
+        step.extend(surface.remember_message(incident.channel, thread_ts, incident.id))
+        link = self._directory.known.permalink(incident.channel, ts, thread_ts)
+        draft = Draft(
+            kind=EntryKind.SYSTEM,
+            at=self._services.clock(),
+            text=say("slack.attached"),
+            permalink=link,
+            data={"op": "attached", "thread_ts": thread_ts, "card_ts": ts},
+        )
+        await self._services.journal.record(
+            incident.id, lambda _: [draft], once="attached", extra=step
+        )
+
+    async def _thread(self, claim: Claim, incident_id: str, message: Message) -> Done | Later:
+        incident = (await self._services.journal.load(incident_id)).incident
+        if incident.thread_ts is None:
+            # The card stands before it in the lane; where that failed for good, it was said there.
+            log.warning("slack.no_thread", incident=incident.id, view=message.view)
+            return Done()
+        presented = await self._presented(message, incident, incident.locale)
+        await self._remember(presented)
+        if message.files and not presented.meanings:
+            # A file with a caption is one message; two would be noise.
+            await self._upload(claim, incident, message, presented.parts[0].text)
+            return Done()
+        await self._send_parts(claim, incident, presented)
+        if message.files:
+            await self._upload(claim, incident, message, "")
+        return Done(pause_seconds=PAUSE_SECONDS)
+
+    async def _send_parts(self, claim: Claim, incident: Incident, presented: Presented) -> None:
+        key = f"{claim.job.id}:"
+        parts = presented.parts
+        for place, part in enumerate(parts):
+            plain = presented.plain[min(place, len(presented.plain) - 1)]
+            sent: Sent = await self._delivery.send(
+                key=f"{key}{place}",
+                channel=incident.channel,
+                thread_ts=incident.thread_ts,
+                part=part,
+                plain=plain,
+                also=lambda ts: surface.remember_message(incident.channel, ts, incident.id),
+            )
+            if sent.is_new and place + 1 < len(parts):
+                await self._delivery.pace(PAUSE_SECONDS)
+
+    async def _upload(
+        self, claim: Claim, incident: Incident, message: Message, comment: str
+    ) -> None:
+        await self._uploads.share(
+            key=f"{claim.job.id}:files",
+            blobs=message.files,
+            channel=incident.channel,
+            thread_ts=incident.thread_ts or "",
+            comment=comment,
+            title=_title(message, incident.locale),
+            alt=_alt(message, incident.locale),
+        )
+
+    async def _private(self, claim: Claim, message: Message) -> Done:
+        payload = claim.job.payload
+        locale = Locale(payload.get("locale") or self._services.settings.locale)
+        named = payload.get("incident") or message.context.get("incident_id")
+        incident = None
+        if named:
+            try:
+                incident = (await self._services.journal.load(str(named))).incident
+                locale = incident.locale
+            except UnknownIncidentError:
+                incident = None
+        presented = await self._presented(message, incident, locale)
+        await self._remember(presented)
+        for part in presented.parts:
+            await self._delivery.send_private(
+                channel=str(payload["channel"]),
+                user=str(payload["user"]),
+                thread_ts=payload.get("thread_ts"),
+                response_url=payload.get("response_url"),
+                part=part,
+                plain=presented.plain[0],
+            )
+        return Done()
+
+    async def _presented(
+        self, message: Message, incident: Incident | None, locale: Locale
+    ) -> Presented:
+        names = await self._directory.names(_people(message, incident))
+        link = None
+        if incident is not None and incident.thread_ts:
+            identity = self._directory.known
+            link = identity.permalink(incident.channel, incident.thread_ts, None)
+        return self._presenter.present(message, incident, locale, names, thread_link=link)
+
+    async def _remember(self, presented: Presented) -> None:
+        """Stores what the buttons mean before anybody can press one."""
+        if not presented.meanings:
+            return
+        step = Batch()
+        for opaque, meaning in presented.meanings.items():
+            step.extend(surface.remember_button(opaque, meaning))
+        await self._services.store.commit(step, doing="store what buttons mean")
+
+    async def _failed(
+        self, claim: Claim, error: DeliveryError, incident_id: str | None
+    ) -> Done | Later:
+        """Tries again later, or, where that is pointless, says so in the incident's own record."""
+        now = self._services.clock()
+        is_permanent = isinstance(error, SlackRefusalError) and (
+            error.is_permanent or error.is_about_content
+        )
+        is_too_late = now - await self._since(claim, now) > GIVE_UP_AFTER
+        if is_permanent or is_too_late:
+            log.error("slack.undelivered", id=claim.job.id, incident=incident_id, error=str(error))
+            if incident_id is not None:
+                await self._tell(claim, incident_id, error)
+            return Done()
+        wait = min(LONGEST_WAIT_SECONDS, 2.0 ** min(claim.attempt - 1, 6))
+        if error.retry_after_seconds is not None:
+            wait = max(0.1, error.retry_after_seconds)
+        log.warning(
+            "slack.later", id=claim.job.id, reason=error.reason.value, error=str(error), wait=wait
+        )
+        return Later(until=now + timedelta(seconds=wait), why=str(error))
+
+    async def _since(self, claim: Claim, now: datetime) -> datetime:
+        """When this job was tried first."""
+        key = f"{claim.job.id}:tried"
+        state = await surface.post_state(self._services.store, key)
+        if state is not None:
+            return state.since
+        step = surface.post_progress(key, surface.PostState(since=now))
+        await self._services.store.commit(step, doing="record a try")
+        return now
+
+    async def _tell(self, claim: Claim, incident_id: str, error: DeliveryError) -> None:
+        why = error.code if isinstance(error, SlackRefusalError) else error.reason.value
+        draft = Draft(
+            kind=EntryKind.SYSTEM,
+            at=self._services.clock(),
+            text=say("slack.undelivered", why=why),
+            data={"op": "undelivered", "why": why},
+        )
+        await self._services.journal.record(
+            incident_id, lambda _: [draft], once=f"{claim.job.id}:undelivered"
+        )
+
+
+def _people(message: Message, incident: Incident | None) -> Iterable[str]:
+    """Everybody whose name the message may show."""
+    for key in ("by", "user"):
+        if value := message.context.get(key):
+            yield str(value)
+    if incident is None:
+        return
+    yield from incident.roles.values()
+    if incident.root_cause is not None:
+        yield incident.root_cause.by
+    if incident.fix is not None:
+        yield incident.fix.by
+    yield from (item.by for item in incident.experiments[-3:])
+    yield from mentions(incident.title)
+
+
+def _title(message: Message, locale: Locale) -> str:
+    return _words(message.context.get("title"), locale)
+
+
+def _alt(message: Message, locale: Locale) -> str:
+    return _words(message.context.get("alt"), locale)
+
+
+def _words(value: Any, locale: Locale) -> str:
+    if isinstance(value, Mapping):
+        return str(value.get(locale.value) or value.get(Locale.EN.value) or "")
+    return str(value or "")

@@ -1,0 +1,209 @@
+"""Takes everything that Slack delivers: durable first, then the acknowledgement; the work is done from the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+import structlog
+from slack_bolt.request.async_request import AsyncBoltRequest
+from slack_bolt.response import BoltResponse
+
+from bot.checkpoint import reached
+from bot.domain.text import Locale
+from bot.errors import DeliveryError, StoreError
+from bot.locales import say
+from bot.slack import forms
+from bot.slack.web import Web
+from bot.store import index, queue
+from bot.store.queue import Job
+from bot.store.transaction import Store
+
+log = structlog.get_logger(__name__)
+
+INBOUND = "slack.inbound"
+
+# Subtypes of a message event that say something new; the others tell of a message that is there already.
+_NEW = (None, "bot_message", "thread_broadcast", "file_share", "me_message")
+
+
+class Suggest(Protocol):
+    """Options of an external select: what was typed in, options out; from memory only."""
+
+    def __call__(self, action_id: str, typed: str, locale: Locale) -> list[dict[str, Any]]: ...
+
+
+class Receiver:
+    """One global middleware for every payload; no listener is ever needed, so none can be missing."""
+
+    def __init__(
+        self,
+        store: Store,
+        web: Web,
+        clock: Callable[[], datetime],
+        wake: Callable[[], None],
+        suggest: Suggest,
+        locale: Locale,
+    ) -> None:
+        self._store = store
+        self._web = web
+        self._clock = clock
+        self._wake = wake
+        self._suggest = suggest
+        self._locale = locale
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def take(self, req: AsyncBoltRequest) -> BoltResponse:
+        """Makes the payload durable and acknowledges it; a store that is away is said to whoever can act on it."""
+        reached("slack.received")
+        body = req.body
+        kind = _kind(body)
+        if kind == "block_suggestion":
+            return self._options(body)
+        if kind is None:
+            # app_rate_limited and whatever Slack invents next: acknowledged, or it comes again for nothing.
+            log.warning("slack.unknown_payload", type=str(body.get("type"))[:60])
+            return BoltResponse(status=200, body="")
+        if kind == "view":
+            faults = forms.faults(body, self._clock(), self._locale)
+            if faults:
+                return _json({"response_action": "errors", "errors": faults})
+        try:
+            await self._keep(kind, body)
+        except StoreError as error:
+            log.error("slack.not_durable", kind=kind, reason=error.reason.value, error=str(error))
+            return self._regret(kind, body)
+        reached("slack.durable")
+        self._wake()
+        return BoltResponse(status=200, body="")
+
+    async def drain(self, seconds: float) -> None:
+        """Lets answers that are on their way arrive."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+
+    async def _keep(self, kind: str, body: Mapping[str, Any]) -> None:
+        payload = {key: value for key, value in body.items() if key != "token"}
+        job = Job(kind=INBOUND, lane=_lane(kind, body), payload={"type": kind, "body": payload})
+        step = index.once(f"in:{_name(kind, body)}", job.id)
+        step.extend(queue.enqueue(job, self._clock()))
+        kept = await self._store.commit(step, doing="keep what Slack delivered")
+        if not kept.is_done:
+            log.info("slack.repeat", kind=kind)
+
+    def _options(self, body: Mapping[str, Any]) -> BoltResponse:
+        options = self._suggest(
+            str(body.get("action_id") or ""), str(body.get("value") or "")[:100], self._locale
+        )
+        return _json({"options": options[:100]})
+
+    def _regret(self, kind: str, body: Mapping[str, Any]) -> BoltResponse:
+        text = say("commands.store_down").in_locale(self._locale)
+        match kind:
+            case "event":
+                # Slack sends an event again; a command or a press never.
+                return BoltResponse(status=503, body="")
+            case "command":
+                return _json({"response_type": "ephemeral", "text": f":warning: {text}"})
+            case "view":
+                errors = forms.store_down(body, self._locale)
+                return _json({"response_action": "errors", "errors": errors})
+            case _:
+                if url := body.get("response_url"):
+                    self._spawn(self._say(str(url), text))
+                return BoltResponse(status=200, body="")
+
+    async def _say(self, url: str, text: str) -> None:
+        body = {
+            "response_type": "ephemeral",
+            "replace_original": False,
+            "text": f":warning: {text}",
+        }
+        try:
+            await self._web.respond(url, body)
+        except DeliveryError as error:
+            log.error("slack.regret_not_said", error=str(error))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _json(body: Mapping[str, Any]) -> BoltResponse:
+    return BoltResponse(
+        status=200,
+        body=json.dumps(body, ensure_ascii=False),
+        headers={"content-type": ["application/json;charset=utf-8"]},
+    )
+
+
+def _kind(body: Mapping[str, Any]) -> str | None:
+    match body.get("type"):
+        case "event_callback" if isinstance(body.get("event"), Mapping):
+            return "event"
+        case "block_actions":
+            return "action"
+        case "view_submission":
+            return "view"
+        case "view_closed":
+            return "closed"
+        case "shortcut" | "message_action":
+            return "shortcut"
+        case "block_suggestion":
+            return "block_suggestion"
+        case None if body.get("command"):
+            return "command"
+        case _:
+            return None
+
+
+def _name(kind: str, body: Mapping[str, Any]) -> str:
+    """What makes a delivery the same as another one; a repeat may come under a new event id."""
+    match kind:
+        case "event":
+            return _event_name(body)
+        case "view" | "closed":
+            view = body.get("view") or {}
+            return f"{kind}:{view.get('id')}:{view.get('hash')}"
+        case _:
+            return f"{kind}:{body.get('trigger_id') or body.get('action_ts') or json.dumps(body, sort_keys=True)[:2000]}"
+
+
+def _event_name(body: Mapping[str, Any]) -> str:
+    event = body["event"]
+    channel = event.get("channel")
+    match event.get("type"):
+        case "message" if event.get("subtype") in _NEW:
+            return f"message:{channel}:{event.get('ts')}"
+        case "message" if event.get("subtype") == "message_changed":
+            message = event.get("message") or {}
+            edited = (message.get("edited") or {}).get("ts") or event.get("event_ts")
+            return f"changed:{channel}:{message.get('ts')}:{edited}"
+        case "message" if event.get("subtype") == "message_deleted":
+            return f"deleted:{channel}:{event.get('deleted_ts')}"
+        case "app_mention":
+            return f"mention:{channel}:{event.get('ts')}"
+        case "reaction_added" | "reaction_removed":
+            item = event.get("item") or {}
+            return (
+                f"{event['type']}:{item.get('channel')}:{item.get('ts')}:{event.get('user')}:"
+                f"{event.get('reaction')}:{event.get('event_ts')}"
+            )
+        case _:
+            return f"event:{body.get('event_id')}"
+
+
+def _lane(kind: str, body: Mapping[str, Any]) -> str:
+    """A channel's events stay in order; what a person presses does not wait behind them."""
+    if kind == "event":
+        event = body["event"]
+        channel = event.get("channel")
+        if not isinstance(channel, str):
+            channel = (event.get("item") or {}).get("channel") or "other"
+        return f"in:{channel}"
+    user = body.get("user_id") or (body.get("user") or {}).get("id")
+    return f"in:user:{user}"

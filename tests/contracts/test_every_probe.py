@@ -1,0 +1,411 @@
+"""Every probe × {works, unsupported, denied, timeout, error}, provoked through what the probe reads."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import dataclasses
+import http.server
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.agent.child import ChildTask
+from bot.agent.runner import ChildRunner
+from bot.agent.serve import probe_catalogue
+from bot.agent.settings import AgentSettings, Limits, load_settings
+from bot.device.service import ServiceTarget
+from bot.domain.finding import ProbeResult
+from bot.probe import ArgumentKind, Probe
+from tests.agent.live_service import LiveService, start_service
+
+PROBES = probe_catalogue()
+GIB = 2**30
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+CARD = {
+    "nvmlDeviceGetMemoryInfo": {"return": {"total": 80 * GIB, "used": 8 * GIB, "free": 72 * GIB}},
+    "nvmlDeviceGetUtilizationRates": {"return": {"gpu": 80, "memory": 40}},
+    "nvmlDeviceGetTemperature": {"return": 60},
+    "nvmlDeviceGetPowerUsage": {"return": 300000},
+    "nvmlDeviceGetClockInfo": {"return": 1980},
+    "nvmlDeviceGetMaxClockInfo": {"return": 1980},
+    "nvmlDeviceGetCurrentClocksEventReasons": {"return": 0},
+    "nvmlDeviceGetCurrPcieLinkWidth": {"return": 16},
+    "nvmlDeviceGetMaxPcieLinkWidth": {"return": 16},
+    "nvmlDeviceGetCurrPcieLinkGeneration": {"return": 5},
+    "nvmlDeviceGetMaxPcieLinkGeneration": {"return": 5},
+    "nvmlDeviceGetPcieReplayCounter": {"return": 0},
+    "nvmlDeviceGetComputeRunningProcesses": {"return": []},
+    "nvmlDeviceGetTotalEccErrors": {"return": 0},
+    "nvmlDeviceGetRemappedRows": {"return": [0, 0, 0, 0]},
+}
+
+
+def _table(path: Path, init: dict[str, Any] | None = None) -> str:
+    device = {
+        "index": 0,
+        "uuid": "GPU-0",
+        "pci": "00000000:01:00.0",
+        "name": "Test Card",
+        "calls": CARD,
+    }
+    path.write_text(
+        json.dumps({"init": init or {"return": None}, "driver": "1", "devices": [device]})
+    )
+    return f"standin:{path}"
+
+
+def _args(probe: Probe) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for argument in probe.arguments:
+        if argument.kind is ArgumentKind.SERVICE:
+            values[argument.name] = "svc"
+        elif argument.name == "window_s":
+            values[argument.name] = 0.6
+        elif argument.name == "seconds":
+            values[argument.name] = 1.0
+    return values
+
+
+@dataclasses.dataclass
+class Stage:
+    """What a probe will read; each provocation spoils one part of it."""
+
+    folder: Path
+    pages: dict[str, str]
+    proc_root: str = "/proc"
+    kernel_log: str = "/dev/kmsg"
+    nvml_library: str = ""
+    service: ServiceTarget | None = None
+    held: list[socket.socket] = dataclasses.field(default_factory=list)
+
+    def task(self, probe: Probe) -> ChildTask:
+        return ChildTask(
+            probe=probe.name,
+            args=_args(probe),
+            proc_root=self.proc_root,
+            sys_root="/sys",
+            nvml_library=self.nvml_library,
+            kernel_log=self.kernel_log,
+            package_log="/not/there",
+            services={} if self.service is None else {"svc": self.service},
+            result_bytes=65536,
+        )
+
+
+Spoil = Callable[[Stage, str], None]
+
+
+def _spoil_file(path: Path, how: str) -> None:
+    match how:
+        case "unsupported":
+            path.unlink(missing_ok=True)
+        case "denied":
+            path.chmod(0)
+        case "timeout":
+            path.unlink(missing_ok=True)
+            os.mkfifo(path)
+        case "error":
+            path.write_text("\x00 no such thing is ever written here")
+
+
+def _host_file(name: str) -> Spoil:
+    def spoil(stage: Stage, how: str) -> None:
+        root = stage.folder / "proc"
+        for part in ("stat", "meminfo", "vmstat", "diskstats", "uptime", "net/snmp", "net/dev"):
+            (root / part).parent.mkdir(parents=True, exist_ok=True)
+            (root / part).write_text(Path("/proc", part).read_text())
+        _spoil_file(root / name, how)
+        stage.proc_root = str(root)
+
+    return spoil
+
+
+def _kernel_log(stage: Stage, how: str) -> None:
+    path = stage.folder / "kmsg"
+    path.write_text("[ 1.0] hello\n")
+    if how == "error":
+        path.unlink()
+        path.mkdir()
+    else:
+        _spoil_file(path, how)
+    stage.kernel_log = str(path)
+
+
+def _pressure(stage: Stage, how: str) -> None:
+    folder = stage.folder / "proc" / "pressure"
+    folder.mkdir(parents=True)
+    for name in ("cpu", "io", "memory"):
+        (folder / name).write_text(Path("/proc/pressure", name).read_text())
+        _spoil_file(folder / name, how)
+    stage.proc_root = str(folder.parent)
+
+
+def _dependencies(stage: Stage, how: str) -> None:
+    if how == "timeout":
+        # Its accept queue is full, so the kernel drops every further SYN.
+        full = socket.create_server(("127.0.0.1", 0), backlog=0)
+        port = full.getsockname()[1]
+        stage.held = [full, *(_connect(port) for _ in range(4))]
+        addresses = (f"tcp://127.0.0.1:{port}",)
+    else:
+        addresses = () if how == "unsupported" else ("nowhere at all",)
+    stage.service = ServiceTarget(name="svc", cmdline="*", dependencies=addresses)
+
+
+def _connect(port: int) -> socket.socket:
+    one = socket.socket()
+    one.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        one.connect(("127.0.0.1", port))
+    return one
+
+
+def _pidfile(stage: Stage, how: str) -> None:
+    path = stage.folder / "svc.pid"
+    path.write_text(str(os.getpid()))
+    if how == "unsupported":
+        return  # the node has no such service at all
+    _spoil_file(path, how)
+    stage.service = ServiceTarget(name="svc", pidfile=path)
+
+
+def _metrics_page(stage: Stage, how: str) -> None:
+    address = None if how == "unsupported" else stage.pages[how]
+    stage.service = ServiceTarget(name="svc", cmdline="*", metrics_url=address)
+
+
+def _gpu(stage: Stage, how: str) -> None:
+    init = {
+        "unsupported": {"raise": "DriverNotLoaded"},
+        "denied": {"raise": "NoPermission"},
+        "timeout": {"block_s": 600, "return": None},
+        "error": {"raise": "Unknown"},
+    }[how]
+    stage.nvml_library = _table(stage.folder / "gpu.json", init)
+
+
+PROVOCATIONS: dict[str, Spoil] = {
+    "burst_sample": _pressure,
+    "dependency_check": _dependencies,
+    "gpu_errors": _gpu,
+    "gpu_processes": _gpu,
+    "model_artifact": _pidfile,
+    "service_config": _pidfile,
+    "gpu_allocator": _metrics_page,
+    "gpu_link": _gpu,
+    "gpu_state": _gpu,
+    "host_cpu": _host_file("stat"),
+    "host_disk": _host_file("diskstats"),
+    "host_memory": _host_file("meminfo"),
+    "host_network": _host_file("net/snmp"),
+    "kernel_log": _kernel_log,
+    "log_health": _pidfile,
+    "process_memory": _pidfile,
+    "process_stacks": _pidfile,
+    "process_threads": _pidfile,
+    "service_metrics": _metrics_page,
+    "service_sockets": _pidfile,
+}
+
+
+class _Page(http.server.BaseHTTPRequestHandler):
+    over = threading.Event()
+
+    def do_GET(self) -> None:
+        if self.path == "/timeout":
+            self.over.wait(20)
+        self.send_response(403 if self.path == "/denied" else 200)
+        self.end_headers()
+        if self.path == "/error":
+            self.wfile.write(b"{{{ this is no exposition text\n")
+
+    def log_message(self, *_args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def pages() -> Iterator[dict[str, str]]:
+    _Page.over = threading.Event()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    base = f"http://127.0.0.1:{server.server_address[1]}"
+    yield {how: f"{base}/{how}" for how in ("denied", "timeout", "error")}
+    _Page.over.set()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def stage(tmp_path: Path, pages: dict[str, str]) -> Iterator[Stage]:
+    made = Stage(tmp_path, pages)
+    yield made
+    for one in made.held:
+        one.close()
+
+
+def _settings(stage: Stage) -> AgentSettings:
+    return AgentSettings(
+        node="n",
+        proc_root=Path(stage.proc_root),
+        kernel_log=Path(stage.kernel_log),
+        nvml_library=stage.nvml_library,
+        services={} if stage.service is None else {"svc": stage.service},
+    )
+
+
+async def _run(stage: Stage, probe: Probe, seconds: float) -> ProbeResult:
+    runner = ChildRunner(_settings(stage), now=time.time, monotonic=time.monotonic)
+    try:
+        return await runner.run(probe, _args(probe), seconds)
+    finally:
+        await runner.close()
+
+
+def _drop_capabilities() -> None:
+    """Root reads everything; without its capabilities a file's mode counts for it as for anybody."""
+    library = ctypes.CDLL(None)
+    for capability in range(41):
+        library.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP, Linux prctl(2)
+
+
+def _run_stripped(stage: Stage, probe: Probe) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "bot.agent.child"],
+        input=stage.task(probe).to_json(),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY)},
+        preexec_fn=_drop_capabilities if os.getuid() == 0 else None,
+    )
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])["result"]
+    return result
+
+
+def test_every_probe_has_its_provocations() -> None:
+    assert set(PROVOCATIONS) == set(PROBES)
+
+
+@pytest.mark.parametrize("name", sorted(PROVOCATIONS))
+@pytest.mark.parametrize("how", ["unsupported", "error", "timeout"])
+async def test_probe_that_cannot_look_says_why_and_finds_nothing(
+    stage: Stage, name: str, how: str
+) -> None:
+    PROVOCATIONS[name](stage, how)
+    result = await _run(stage, PROBES[name], 1.5 if how == "timeout" else 10.0)
+    assert result.status.value == how, result.error
+    assert result.findings == ()
+    assert result.error
+    assert "\n" not in result.error
+
+
+# Nothing on the node is read that could be forbidden: it only opens connections.
+NEVER_DENIED = {"dependency_check"}
+
+
+@pytest.mark.parametrize("name", sorted(set(PROVOCATIONS) - NEVER_DENIED))
+def test_probe_without_permission_is_denied_and_finds_nothing(stage: Stage, name: str) -> None:
+    PROVOCATIONS[name](stage, "denied")
+    result = _run_stripped(stage, PROBES[name])
+    assert result["status"] == "denied", result["error"]
+    assert result["findings"] == []
+    assert result["error"]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveService]:
+    started = start_service(tmp_path_factory.mktemp("service"), "idle")
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def readings(
+    service: LiveService, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, ProbeResult]:
+    """Every probe once, all at the same time, on this machine and a service that is well."""
+    folder = tmp_path_factory.mktemp("works")
+    library = _table(folder / "gpu.json")
+    config = folder / "agent.toml"
+    config.write_text(
+        f'{service.config()}\n[paths]\nnvml_library = "{library}"\n[limits]\nparallel = 32\n'
+    )
+    settings = load_settings({"RCA_AGENT_CONFIG": str(config), "RCA_AGENT_NODE": "n"})
+    assert settings.limits == Limits(parallel=32)
+
+    async def everything() -> list[ProbeResult]:
+        runner = ChildRunner(settings, now=time.time, monotonic=time.monotonic)
+        results = await asyncio.gather(
+            *(runner.run(probe, _args(probe), 30.0) for probe in PROBES.values())
+        )
+        await runner.close()
+        return results
+
+    return {result.probe: result for result in asyncio.run(everything())}
+
+
+@pytest.mark.parametrize("name", sorted(PROBES))
+def test_probe_that_works_reports_only_findings_that_it_declares(
+    readings: dict[str, ProbeResult], name: str
+) -> None:
+    result = readings[name]
+    assert result.status.value == "ok", result.error
+    assert result.error is None
+    assert {finding.id for finding in result.findings} <= set(PROBES[name].findings)
+    # Something was judged, or it is said what was not.
+    assert result.findings or result.data["not_checked"]
+    assert json.loads(json.dumps(result.to_json()))["data"] == dict(result.data)
+
+
+@pytest.mark.parametrize("name", sorted(PROBES))
+def test_clean_finding_stands_alone_and_never_beside_a_gap(
+    readings: dict[str, ProbeResult], name: str
+) -> None:
+    result = readings[name]
+    clean = PROBES[name].findings[-1]
+    if clean in {finding.id for finding in result.findings}:
+        assert "not_checked" not in result.data
+        assert all(finding.severity.value == "info" for finding in result.findings)
+
+
+@pytest.mark.parametrize("name", sorted(PROBES))
+def test_stand_in_reading_is_labelled(readings: dict[str, ProbeResult], name: str) -> None:
+    result = readings[name]
+    is_gpu = PROBES[name].serial_group == "nvml"
+    assert result.data.get("standin", False) is is_gpu
+    if is_gpu:
+        assert all(finding.summary.startswith("stand-in") for finding in result.findings)
+
+
+@pytest.mark.parametrize("name", sorted(PROBES))
+def test_description_is_complete(name: str) -> None:
+    probe = PROBES[name]
+    assert probe.summary
+    assert probe.needs
+    assert probe.findings
+    assert all(re.fullmatch(r"[a-z]+\.[a-z0-9_]+", item) for item in probe.findings)
+    module = sys.modules[f"bot.probes.{name}"]
+    source = Path(str(module.__file__)).read_text()
+    for finding in probe.findings:
+        assert finding in source or finding in _device_sources(), finding
+    # Every number that judges stands beside the words that say where it comes from.
+    numbers = re.findall(r"^([A-Z][A-Z_]+) = -?[\d.][^\n]*\n(.*)", source, re.MULTILINE)
+    assert [name for name, below in numbers if not below.startswith('"""')] == []
+
+
+def _device_sources() -> str:
+    return "".join(path.read_text() for path in (REPOSITORY / "bot" / "device").glob("*.py"))

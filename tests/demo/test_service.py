@@ -1,0 +1,132 @@
+import json
+import re
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bot.demo.pinned_pool import PoolMode
+from bot.demo.service import LOG_FILE, ServiceConfig, TranslateService
+
+TEXT = "the order has been shipped and will arrive within three working days"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[TranslateService]:
+    running = TranslateService(
+        ServiceConfig(
+            port=0,
+            data_dir=tmp_path,
+            node="node-1",
+            pool=PoolMode.PER_REQUEST,
+            registration_seconds=0.02,
+        )
+    )
+    thread = threading.Thread(target=running.server.serve_forever, args=(0.02,))
+    thread.start()
+    yield running
+    running.close()
+    thread.join(5)
+
+
+@pytest.fixture
+def client(service: TranslateService) -> Iterator[httpx.Client]:
+    url = f"http://127.0.0.1:{service.server.server_address[1]}"
+    with httpx.Client(base_url=url, timeout=20, trust_env=False) as client:
+        yield client
+
+
+def metric(client: httpx.Client, series: str, path: str = "/metrics") -> float:
+    found = re.search(rf"^{re.escape(series)} (\S+)$", client.get(path).text, re.MULTILINE)
+    assert found is not None, f"{series} is not on the page"
+    return float(found[1])
+
+
+def slowest_of_many(client: httpx.Client, count: int = 24) -> float:
+    def one(_: int) -> float:
+        return client.post("/v1/translate", json={"text": TEXT}).elapsed.total_seconds()
+
+    with ThreadPoolExecutor(count) as pool:
+        return max(pool.map(one, range(count)))
+
+
+def test_request_is_translated(client: httpx.Client) -> None:
+    answer = client.post("/v1/translate", json={"text": TEXT})
+
+    assert answer.status_code == 200
+    assert answer.json()["translation"].startswith("订单")
+    assert answer.json()["tokens"] > 5
+
+
+def test_stages_add_up_to_the_time_of_the_request(client: httpx.Client) -> None:
+    for _ in range(5):
+        client.post("/v1/translate", json={"text": TEXT})
+
+    page = client.get("/metrics").text
+    stages = dict(re.findall(r'app_stage_duration_seconds_sum\{stage="(\w+)"\} (\S+)', page))
+    total = sum(float(value) for value in stages.values())
+    whole = metric(client, "http_server_request_duration_seconds_sum")
+    assert set(stages) == {"read_input", "preprocess", "h2d", "wait_slot", "forward", "postprocess"}
+    assert 0.8 * whole <= total <= whole
+    # The registration alone takes 20 ms of each copy.
+    assert float(stages["h2d"]) >= 5 * 0.02
+
+
+def test_many_at_once_queue_at_the_lock_until_the_pool_is_preallocated(
+    client: httpx.Client, service: TranslateService
+) -> None:
+    faulty = slowest_of_many(client)
+    registered = metric(client, "torch_host_alloc_total")
+    client.post("/admin/pool", json={"mode": "preallocated"}).raise_for_status()
+    fixed = slowest_of_many(client)
+
+    assert registered == 24
+    assert metric(client, "torch_host_alloc_total") == registered
+    assert faulty > 2.5 * fixed
+    # The 24 callers stood behind one another, 20 ms each.
+    assert service.pool.statistics().slowest_host_alloc_seconds > 20 * 0.02
+
+
+def test_readings_of_the_missing_gpu_are_labelled(client: httpx.Client) -> None:
+    client.post("/v1/translate", json={"text": TEXT})
+
+    device = [line for line in client.get("/gpu-metrics").text.splitlines() if line[0] != "#"]
+    memory = [line for line in client.get("/metrics").text.splitlines() if "torch_cuda" in line]
+    assert device
+    assert all('standin="true"' in line for line in device)
+    assert all('standin="true"' in line for line in memory if line[0] != "#")
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        pytest.param(b"no json", 400, id="no-json"),
+        pytest.param(b"[1]", 400, id="list"),
+        pytest.param(b'{"text": 5}', 400, id="number"),
+        pytest.param(b"x" * 70_000, 413, id="too-large"),
+    ],
+)
+def test_bad_body_is_refused_with_one_line(client: httpx.Client, body: bytes, code: int) -> None:
+    answer = client.post("/v1/translate", content=body)
+
+    assert answer.status_code == code
+    assert set(answer.json()) == {"error"}
+
+
+def test_unknown_pool_mode_changes_nothing(client: httpx.Client, service: TranslateService) -> None:
+    answer = client.post("/admin/pool", json={"mode": "magic"})
+
+    assert answer.status_code == 400
+    assert service.pool.mode is PoolMode.PER_REQUEST
+
+
+def test_logs_are_json_lines_that_say_nothing_unusual(client: httpx.Client, tmp_path: Path) -> None:
+    for _ in range(100):
+        client.post("/v1/translate", json={"text": "thank you"})
+
+    lines = [json.loads(line) for line in (tmp_path / LOG_FILE).read_text().splitlines()]
+    assert {"count": 100, "level": "info"}.items() <= lines[-1].items()
+    assert {line["level"] for line in lines} == {"info"}

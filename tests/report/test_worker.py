@@ -1,0 +1,69 @@
+"""The worker process: replaced when it dies, stopped when it hangs, never in the way of the event loop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bot.errors import BotError, Reason
+from bot.report.worker import RenderWorker
+
+
+def double(value: int) -> int:
+    return value * 2
+
+
+def fail(message: str) -> None:
+    raise LookupError(message)
+
+
+def hang() -> None:
+    time.sleep(600)
+
+
+def die_once(marker: str) -> str:
+    path = Path(marker)
+    if not path.exists():
+        path.write_text("died")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "alive"
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture
+def worker() -> Iterator[RenderWorker]:
+    made = RenderWorker(name="test")
+    yield made
+    made.close()
+
+
+async def test_result_and_error_come_back(worker):
+    assert await worker.run(double, 21, timeout_seconds=30) == 42
+    with pytest.raises(LookupError, match="not here"):
+        await worker.run(fail, "not here", timeout_seconds=30)
+
+
+async def test_worker_that_was_killed_is_replaced(worker, tmp_path):
+    assert await worker.run(die_once, str(tmp_path / "marker"), timeout_seconds=30) == "alive"
+
+
+async def test_worker_that_dies_twice_is_one_clear_line(worker):
+    with pytest.raises(BotError, match="test: the worker process died twice"):
+        await worker.run(die, timeout_seconds=30)
+    assert await worker.run(double, 1, timeout_seconds=30) == 2
+
+
+async def test_worker_that_hangs_is_stopped_and_the_next_call_works(worker):
+    assert await worker.run(double, 1, timeout_seconds=30) == 2
+    with pytest.raises(BotError) as caught:
+        await worker.run(hang, timeout_seconds=0.5)
+    assert caught.value.reason is Reason.TIMEOUT
+    assert await worker.run(double, 2, timeout_seconds=30) == 4

@@ -1,0 +1,171 @@
+"""What is said in the thread is in the record: once, with its own time, edited and withheld as its author wants."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bot.domain.action_item import ActionStatus
+from bot.domain.hypothesis import HypothesisStatus
+from bot.domain.timeline import EntryKind
+from tests.slack.conftest import CHANNEL, Stage
+
+
+async def test_message_edit_and_delete_follow_the_author(stage: Stage) -> None:
+    thread = await stage.start()
+    ts = await stage.sre.say(CHANNEL, "gpu-1 shows Xid 78", thread_ts=thread)
+    secret = await stage.sre.say(CHANNEL, "my password is hunter2", thread_ts=thread)
+    await stage.entry(lambda e: e.data.get("ts") == secret)
+    await stage.sre.edit(CHANNEL, ts, "gpu-1 shows Xid 79")
+    await stage.sre.delete(CHANNEL, secret)
+    gone = await stage.entry(lambda e: e.data.get("ts") == secret and e.is_withheld)
+    edited = await stage.entry(lambda e: e.data.get("ts") == ts and bool(e.history))
+    assert edited.text is not None
+    assert edited.text.en == "gpu-1 shows Xid 79"
+    assert [r.text.en for r in edited.history] == ["gpu-1 shows Xid 78"]
+    assert edited.seq < gone.seq
+    assert f"{edited.at.timestamp():.6f}" == ts
+    await stage.calm()
+    dump = json.dumps([e.body_json() for e in await stage.entries()], ensure_ascii=False)
+    values = [str(await stage.store.text.hgetall("rca:inc:INC-1:texts"))]
+    assert "hunter2" not in dump + values[0]
+
+
+async def test_deletion_that_overtakes_its_message_still_withholds_it(stage: Stage) -> None:
+    thread = await stage.start()
+    await stage.calm()
+    base = {"type": "message", "channel": CHANNEL, "channel_type": "channel"}
+    ts = "1772586960.000100"
+    deleted = {**base, "subtype": "message_deleted", "deleted_ts": ts, "ts": "1772586970.000300"}
+    late = {**base, "user": "U0SRE", "text": "hunter2", "ts": ts, "thread_ts": thread}
+    assert (await stage.deliver(stage.event(deleted, "EvD"))).status_code == 200
+    assert (await stage.deliver(stage.event(late, "EvM"))).status_code == 200
+    await stage.entry(lambda e: e.data.get("ts") == ts and e.is_withheld)
+
+
+async def test_deleting_a_note_by_mention_withholds_the_evidence(stage: Stage) -> None:
+    thread = await stage.start()
+    ts = await stage.sre.say(CHANNEL, "@rca note token abc123 leaked", thread_ts=thread)
+    await stage.entry(lambda e: bool(e.data.get("person")))
+    await stage.sre.edit(CHANNEL, ts, "@rca note a token leaked")
+    await stage.entry(lambda e: bool(e.data.get("person")) and e.text and e.text.en == "a token leaked")
+    await stage.sre.delete(CHANNEL, ts)
+    await stage.entry(lambda e: bool(e.data.get("person")) and e.is_withheld)
+    assert all("abc123" not in str(item.summary) for item in (await stage.incident()).evidence)
+
+
+async def test_retries_and_repeats_enter_the_timeline_once(stage: Stage) -> None:
+    thread = await stage.start()
+    await stage.calm()
+    said = {
+        "type": "message",
+        "channel": CHANNEL,
+        "user": "U0SRE",
+        "text": "rolled back to v41",
+        "ts": "1772587000.000100",
+        "thread_ts": thread,
+    }
+    only_retry = {**said, "text": "error rate is falling", "ts": "1772587050.000100"}
+    broadcast = {**said, "subtype": "thread_broadcast"}
+    for event, event_id, retry in (
+        (said, "EvA1", None),
+        (said, "EvA1", "1"),
+        (only_retry, "EvB7", "1"),
+        (said, "EvA9", None),
+        (broadcast, "EvA7", None),
+    ):
+        headers = {"x-slack-retry-num": retry} if retry else {}
+        assert (await stage.deliver(stage.event(event, event_id), **headers)).status_code == 200
+    await stage.calm()
+    texts = [e.text.en for e in await stage.entries() if e.kind is EntryKind.MESSAGE and e.text]
+    assert texts == ["rolled back to v41", "error rate is falling"]
+
+
+async def test_app_mention_and_message_of_one_message_act_once(stage: Stage) -> None:
+    thread = await stage.start()
+    await stage.sre.say(CHANNEL, "@rca hypothesis add the pool lock", thread_ts=thread)
+    await stage.entry(lambda e: e.kind is EntryKind.HYPOTHESIS and e.op == "added")
+    await stage.calm()
+    added = [e for e in await stage.entries() if e.op == "added"]
+    assert len(added) == 1
+    answers = [m for m in await stage.sre.thread(CHANNEL, thread) if "Added" in m.all_text]
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize(
+    "emoji", ["pushpin", "bulb", "scales", "hammer_and_wrench", "ballot_box_with_check"]
+)
+async def test_reaction_counts_and_taking_it_away_takes_it_back(stage: Stage, emoji: str) -> None:
+    thread = await stage.start()
+    ts = await stage.sre.say(CHANNEL, "the pool lock is held 400 ms", thread_ts=thread)
+    await stage.entry(lambda e: e.data.get("ts") == ts)
+    await stage.lead.react(CHANNEL, ts, emoji)
+    entry = await stage.entry(lambda e: e.kind is EntryKind.REACTION)
+    assert entry.text is not None
+    assert entry.text.en == "the pool lock is held 400 ms"
+    incident = await stage.incident()
+    match emoji:
+        case "pushpin":
+            assert [e.summary.en for e in incident.evidence] == [entry.text.en]
+        case "bulb":
+            assert incident.hypothesis(f"person:r{entry.seq}") is not None
+        case "hammer_and_wrench":
+            assert incident.fix is not None
+        case "ballot_box_with_check":
+            assert [item.status for item in incident.action_items] == [ActionStatus.OPEN]
+        case _:
+            assert entry.data["meaning"] == "decision"
+    await stage.lead.unreact(CHANNEL, ts, emoji)
+    undone = await stage.entry(lambda e: e.kind is EntryKind.REACTION and e.data.get("removed"))
+    assert undone.corrects == entry.seq
+    incident = await stage.incident()
+    assert not incident.evidence
+    assert incident.fix is None
+    assert all(item.status is ActionStatus.DROPPED for item in incident.action_items)
+    hypothesis = incident.hypothesis(f"person:r{entry.seq}")
+    assert hypothesis is None or hypothesis.status is HypothesisStatus.REJECTED
+
+
+async def test_other_reactions_and_messages_outside_a_thread_are_nobodys_business(
+    stage: Stage,
+) -> None:
+    thread = await stage.start()
+    ts = await stage.sre.say(CHANNEL, "lunch?")
+    await stage.sre.react(CHANNEL, ts, "pushpin")
+    inside = await stage.sre.say(CHANNEL, "hm", thread_ts=thread)
+    await stage.sre.react(CHANNEL, inside, "eyes")
+    await stage.calm()
+    kinds = [e.kind for e in await stage.entries()]
+    assert kinds.count(EntryKind.MESSAGE) == 1
+    assert EntryKind.REACTION not in kinds
+
+
+async def test_file_in_the_thread_is_copied_with_the_token(stage: Stage) -> None:
+    thread = await stage.start()
+    content = b"2026-11-30 20:05:01 lock held\n" * 100
+    await stage.sre.upload(CHANNEL, "lock.txt", content, thread_ts=thread)
+    entry = await stage.entry(lambda e: bool(e.data.get("files")))
+    blob = entry.data["files"][0]["blob"]
+
+    async def copied() -> bool:
+        return await stage.store.blob(blob) == content
+
+    await stage.until(copied, "the file is in the store")
+
+
+async def test_mentions_become_names_and_entities_plain_text(stage: Stage) -> None:
+    thread = await stage.start()
+    await stage.sre.say(CHANNEL, "@lin.mei p95 < 2 && see #alerts", thread_ts=thread)
+    entry = await stage.entry(lambda e: e.kind is EntryKind.MESSAGE)
+    assert entry.text is not None
+    assert entry.text.en == "@lin.mei p95 < 2 && see #alerts"
+
+
+async def test_deleting_the_root_keeps_the_incident(stage: Stage) -> None:
+    root = await stage.sre.say(CHANNEL, "answers take 600 ms")
+    await stage.sre.say(CHANNEL, "@rca start sev2 P99 600 ms", thread_ts=root)
+    await stage.entry(lambda e: e.data.get("ts") == root)
+    await stage.sre.delete(CHANNEL, root)
+    await stage.entry(lambda e: e.data.get("ts") == root and e.is_withheld)
+    assert (await stage.incident()).is_open

@@ -1,0 +1,107 @@
+"""The shell's door: exit codes, one line per error, and no import that a word does not need."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bot.cli import WORDS
+
+
+def rca_bot(*words, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "bot.cli", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **environment},
+        cwd=environment.pop("cwd", None),
+    )
+
+
+def test_without_a_word_it_shows_all_words_and_exits_2():
+    answer = rca_bot()
+    assert answer.returncode == 2
+    assert all(word in answer.stdout for word in WORDS)
+
+
+def test_a_typo_is_answered_with_the_nearest_word():
+    answer = rca_bot("diagnos")
+    assert answer.returncode == 2
+    assert answer.stderr == "rca-bot: diagnos: no such command; did you mean diagnose\n"
+
+
+def test_a_wrong_option_is_usage():
+    assert rca_bot("diagnose", "--at").returncode == 2
+
+
+def test_a_wrong_setting_is_one_line_per_fault_and_no_trace():
+    answer = rca_bot("serve", RCA_PORT="many", RCA_LOCALE="fr")
+    assert answer.returncode == 1
+    assert answer.stderr.count("\n") == 2
+    assert "Traceback" not in answer.stderr
+    assert "RCA_PORT" in answer.stderr
+    assert "RCA_LOCALE" in answer.stderr
+
+
+def test_a_dead_redis_stops_the_start_with_one_line():
+    answer = rca_bot("serve", REDIS_URL="redis://127.0.0.1:1/0", RCA_PORT="0")
+    assert answer.returncode == 1
+    assert answer.stderr.splitlines()[-1].startswith("rca-bot: serve: readiness: Redis is not")
+
+
+@pytest.mark.parametrize("word", ["agent"])
+def test_the_agent_starts_without_the_bots_libraries(word):
+    banned = ["slack_bolt", "slack_sdk", "redis", "jinja2", "matplotlib", "pandas", "yaml"]
+    script = (
+        "import sys\n"
+        f"class Ban:\n"
+        f"    def find_spec(self, name, *_):\n"
+        f"        if name.partition('.')[0] in {banned!r}: raise ModuleNotFoundError(name=name)\n"
+        "sys.meta_path.insert(0, Ban())\n"
+        f"from bot.cli import main; main([{word!r}, 'list'])\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "host_cpu" in answer.stdout
+
+
+def test_a_missing_extra_is_one_line_that_names_it():
+    script = (
+        "import sys\n"
+        "class Ban:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name.partition('.')[0] == 'slack_bolt': raise ModuleNotFoundError(name=name)\n"
+        "sys.meta_path.insert(0, Ban())\n"
+        "from bot.cli import main; main(['serve'])\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )
+    assert answer.returncode == 1
+    assert answer.stderr == (
+        "rca-bot: serve: the package slack_bolt is not installed; run: pip install 'rca-bot[bot]'\n"
+    )
+
+
+def test_a_change_file_is_imported_once(tmp_path):
+    events = tmp_path / "changes.jsonl"
+    events.write_text(
+        '{"id":"a","kind":"deploy","service":"s","summary":"x","at":"2026-11-30T08:00:00Z"}\n\n'
+        '{"id":"b","kind":"model","service":"s","summary":"y","at":"2026-11-30T09:00:00Z"}\n'
+    )
+    data = {"RCA_DATA_DIR": str(tmp_path / "data")}
+    first = rca_bot("changes", "add", "--file", str(events), **data)
+    assert (first.returncode, first.stdout) == (0, "2 of 2 change events stored, 0 known\n")
+    again = rca_bot("changes", "add", "--file", str(events), **data)
+    assert again.stdout == "0 of 2 change events stored, 2 known\n"
+
+
+def test_a_wrong_line_of_a_change_file_is_named(tmp_path):
+    events = tmp_path / "changes.jsonl"
+    events.write_text('{"id":"a","kind":"party","at":"2026-11-30T08:00:00Z"}\n')
+    answer = rca_bot("changes", "add", "--file", str(events), RCA_DATA_DIR=str(tmp_path))
+    assert answer.returncode == 1
+    assert f"{events}:1.kind: must be one of deploy" in answer.stderr

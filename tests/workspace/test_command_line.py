@@ -1,0 +1,56 @@
+"""`rca-bot workspace` as a process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+import httpx
+
+from bot.workspace.client import WorkspaceClient
+
+
+async def test_workspace_serves_says_where_and_ends_on_a_signal_with_a_page_open() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot.cli", "workspace", "--port", "0"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    try:
+        line = (await asyncio.wait_for(process.stdout.readline(), 30)).decode()
+        url = line.split()[1].rstrip("/")
+        async with httpx.AsyncClient() as http, WorkspaceClient(url) as client:
+            async with asyncio.timeout(10):
+                while True:
+                    try:
+                        await http.get(url)
+                        break
+                    except httpx.ConnectError:
+                        continue
+            async with http.stream("GET", f"{url}/page/stream") as page:
+                lines = page.aiter_lines()
+                assert "hello" in await anext(lines)
+                await client.person("U0SRE").say("C0INCIDENTS", "hi")
+                await anext(lines)
+                assert '"text": "hi"' in await anext(lines)
+                process.send_signal(signal.SIGTERM)
+                _, errors = await asyncio.wait_for(process.communicate(), 10)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert errors.decode() == ""
+    assert process.returncode in (0, -signal.SIGTERM)
+
+
+async def test_address_that_is_not_loopback_is_one_line_and_exit_one() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bot.cli", "workspace", "--host", "0.0.0.0"),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 1
+    assert errors.decode().count("\n") == 1
+    assert "use 127.0.0.1" in errors.decode()
