@@ -100,6 +100,13 @@ class LogTest:
     since_start: bool = False
 
 
+class ChangeOwner(StrEnum):
+    """Whose change it is: the service's own, or that of a program beside it that now writes or computes far more."""
+
+    SERVICE = "service"
+    NEIGHBOUR = "neighbour"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeTest:
     """A change of one of these kinds, whose text matches, was made before the onset."""
@@ -107,6 +114,7 @@ class ChangeTest:
     kinds: tuple[ChangeKind, ...]
     pattern: str | None = None
     within_seconds: float | None = None
+    owner: ChangeOwner = ChangeOwner.SERVICE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from bot.app import build_services, open_ports, open_store
 from bot.diagnosis.request import DiagnosisPorts
 from bot.errors import ConfigError
+from bot.jobs import giving_up
 from bot.jobs.handlers import incident_handlers
 from bot.jobs.services import Services
 from bot.jobs.worker import Handler, Worker
@@ -73,7 +74,12 @@ class Deployment:
             **incident_handlers(self.services),
             **self._slack.handlers(),
         }
-        self._worker = Worker(self._queue, handlers, self.services.clock)
+        self._worker = Worker(
+            self._queue,
+            handlers,
+            self.services.clock,
+            gave_up=lambda claim, error: giving_up.tell(self.services, claim, error),
+        )
         metrics = Metrics()
         self.web = Starlette(
             routes=[

@@ -25,6 +25,7 @@ from bot.probe import Cost, Probe
 _log = structlog.get_logger("rca.agent")
 
 NVML_GROUP = "nvml"
+STANDIN_PREFIX = "standin:"
 """Serial group of probes that talk to the GPU driver. Source: NVIDIA/dcgm-exporter#215, two clients at once hang."""
 _STALL_SECONDS = 2.0
 _STALL_SHARE = 0.4
@@ -108,7 +109,10 @@ class ChildRunner:
             await asyncio.gather(*stuck, return_exceptions=True)
 
     def _groups(self, probe: Probe) -> list[str]:
-        groups = [probe.serial_group or probe.name]
+        # A stand-in is a table, not a driver whose lock two clients would fight for.
+        is_driver = not self._settings.nvml_library.startswith(STANDIN_PREFIX)
+        is_shared = probe.serial_group != NVML_GROUP or is_driver
+        groups = [(probe.serial_group if is_shared else None) or probe.name]
         return [_HEAVY_GROUP, *groups] if probe.cost is Cost.HEAVY else groups
 
     async def _enter(self, probe: Probe) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import logging
 import math
+import signal
 import ssl
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import structlog
 import uvicorn
@@ -79,7 +81,10 @@ async def serve(settings: AgentSettings, *, allow_plaintext: bool) -> None:
         now=time.time,
         monotonic=time.monotonic,
     ).app()
-    server = uvicorn.Server(_uvicorn_config(app, settings))
+    server = _Server(_uvicorn_config(app, settings))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, server.end)
     scheme = "https" if settings.tls_cert else "http"
     _log.info(
         "listening",
@@ -106,6 +111,19 @@ def configure_logs() -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to us: the library's own handling ends the process before the children are seen off."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Captures none."""
+        yield
+
+    def end(self) -> None:
+        """Stops serving once the requests under way are answered, or five seconds have passed."""
+        self.should_exit = True
 
 
 async def _next_whole_second() -> float:

@@ -40,7 +40,7 @@ class Limits:
     requests_per_minute: int = 120
     moderate_per_minute: int = 30
     result_bytes: int = 65536
-    parallel: int = 8
+    parallel: int = 12
     grace_seconds: float = 3.0
     sigkill: bool = True
 

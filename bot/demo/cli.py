@@ -14,11 +14,13 @@ import typer
 from rich.console import Console
 
 from bot.demo.console import create_app, serve_console
+from bot.demo.evening import wait_for_symptom
 from bot.demo.faults import Fault
 from bot.demo.monitoring import P99_QUERY
 from bot.demo.packages import require_packages
-from bot.demo.scenario import Playthrough, wait_for_symptom
-from bot.demo.stack import CHANNEL, DEFAULT_PAGE_PORT, DemoStack
+from bot.demo.programs import CHANNEL
+from bot.demo.scenario import Playthrough
+from bot.demo.stack import DEFAULT_PAGE_PORT, DemoStack
 from bot.domain.text import Locale
 from bot.errors import BotError, Reason
 from bot.workspace.client import WorkspaceClient

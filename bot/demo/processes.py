@@ -121,18 +121,18 @@ class RunningProgram:
             self._process.wait(self.program.stop_seconds)
 
 
-def free_port(wanted: int | None = None) -> int:
-    """A loopback port that nobody listens on: the wanted one if it is free, else any.
+def is_free(port: int) -> bool:
+    """Whether nobody listens on a loopback port.
 
     Another program may take it before it is used; the start of the program that wanted it then fails with its log.
     """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", wanted or 0))
+            probe.bind(("127.0.0.1", port))
         except OSError:
-            return free_port()
-        return int(probe.getsockname()[1])
+            return False
+    return True
 
 
 def free_ports(count: int) -> list[int]:

@@ -92,9 +92,7 @@ class Responder:
             self._channel, message.ts, action_id, button.value, block_id=button.block_id
         )
         if not done.is_good:
-            raise DeliveryError(
-                f"{action_id} was not taken: {done.error}", reason=Reason.REFUSED
-            )
+            raise DeliveryError(f"{action_id} was not taken: {done.error}", reason=Reason.REFUSED)
 
     async def fill_in(self, form: str, answers: Mapping[str, Any]) -> None:
         """Waits for a form to open and sends it.

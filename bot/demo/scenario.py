@@ -7,78 +7,31 @@ import re
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bot.demo.evening import Onset, milliseconds, wait_for_symptom
 from bot.demo.monitoring import P99_QUERY, THRESHOLD_SECONDS
+from bot.demo.programs import CHANNEL
 from bot.demo.remedies import remedy_for
 from bot.demo.responder import Responder
 from bot.demo.service import SERVICE
 from bot.demo.settings_files import NODE
-from bot.demo.stack import CHANNEL, DemoStack
+from bot.demo.stack import DemoStack
 from bot.domain.instant import to_rfc3339
 from bot.errors import BotError, DeliveryError, Reason
 from bot.workspace.client import WorkspaceClient
 
-BASELINE_SECONDS = 45.0
 _ALERT_SECONDS = 60.0
 _RECOVERY_SECONDS = 45.0
 _AFTER_FIX_SECONDS = 20.0
 _POLL_SECONDS = 1.0
-_LOOK_SECONDS = 20.0
-_EXPORT_SECONDS = 90.0
+_EXPORT_SECONDS = 180.0
 _FORMATS = ("md", "html", "pdf", "json")
 _RESPONDER = "U0SRE"
+_BOT = "rca-bot"
 _NOT_ESTABLISHED = "not_established"
 _INCIDENT = re.compile(r"INC-\d+")
-
-
-class Onset:
-    """What the dashboard showed: P99 before and after (seconds), and since when."""
-
-    def __init__(self, usual: float | None, worst: float | None, since: datetime) -> None:
-        self.usual = usual
-        self.worst = worst
-        self.since = since
-
-    def in_words(self) -> str:
-        """The symptom with its figures."""
-        return f"P99 of {SERVICE}: {_ms(self.usual)} in the afternoon, {_ms(self.worst)} now"
-
-
-async def wait_for_symptom(stack: DemoStack, say: Callable[[str], None]) -> Onset:
-    """Lets the afternoon pass, starts the evening, and watches P99 until it is above its objective.
-
-    Without a fault it watches for as long as an alert would have taken.
-
-    Raises:
-        BotError: a fault was asked for and P99 stayed where it was.
-    """
-    await asyncio.sleep(max(0.0, stack.load_started + BASELINE_SECONDS - time.monotonic()))
-    usual = await stack.query(P99_QUERY)
-    say(f"usual P99 {_ms(usual)}; the evening peak begins")
-    await stack.start_evening()
-    started = datetime.now(UTC)
-    deadline = time.monotonic() + (_ALERT_SECONDS if stack.fault.raises_alert else 25.0)
-    worst: float | None = None
-    while time.monotonic() < deadline:
-        await asyncio.sleep(_POLL_SECONDS)
-        worst = await stack.query(P99_QUERY)
-        if worst is not None and worst > THRESHOLD_SECONDS:
-            since = datetime.now(UTC)
-            # A responder looks a while before saying what is wrong; what came just now may be a blip.
-            await asyncio.sleep(_LOOK_SECONDS)
-            worst = await stack.query(P99_QUERY)
-            say(f"P99 is {_ms(worst)}")
-            return Onset(usual, worst, since)
-    if stack.fault.raises_alert:
-        raise BotError(
-            f"P99 is {_ms(worst)} and did not pass {_ms(THRESHOLD_SECONDS)}; run it again on an idle machine",
-            reason=Reason.TIMEOUT,
-        )
-    say(f"P99 is {_ms(worst)}: nothing is wrong")
-    return Onset(usual, worst, started)
 
 
 class Playthrough:
@@ -145,9 +98,7 @@ class Playthrough:
                 "metric": P99_QUERY,
             },
         )
-        await responder.wait_report(
-            "a ranking that knows the symptom", lambda report: _is_ranked_since(report, "symptom")
-        )
+        await responder.wait_report("a ranking that knows the symptom", _is_ranked_since_symptom)
 
     async def _read_ranking(self, responder: Responder) -> None:
         report = await responder.wait_report("the ranking", lambda r: bool(r["hypotheses"]))
@@ -167,18 +118,22 @@ class Playthrough:
         await responder.go_on(4)
         prompt = await responder.wait_for_step(5)
         await responder.press("rca.hypothesis.confirm", prompt)
-        report = await responder.wait_report(
-            "the confirmed cause", lambda r: bool((r["root_cause"] or {}).get("cause"))
-        )
-        cause = str(report["root_cause"]["cause"])
+        report = await responder.wait_report("the confirmed cause", lambda r: bool(_confirmed(r)))
+        cause = _confirmed(report)
         self._say(f"step 5: root cause {cause}")
         await responder.go_on(5)
         return cause
 
     async def _fix_and_review(self, responder: Responder, cause: str, onset: Onset) -> None:
         prompt = await responder.wait_for_step(6)
+        is_well = (onset.worst or 0.0) < THRESHOLD_SECONDS
+        if cause == _NOT_ESTABLISHED and not is_well:
+            raise BotError(
+                f"P99 is {milliseconds(onset.worst)} and no cause was established; run it again on an idle machine",
+                reason=Reason.CONFLICT,
+            )
         if cause == _NOT_ESTABLISHED:
-            done = f"no change: P99 is {_ms(onset.worst)}, within its objective of {_ms(THRESHOLD_SECONDS)}"
+            done = f"no change: P99 is {milliseconds(onset.worst)}, within its objective"
         else:
             done = await self._apply_fix(cause)
         self._say(f"step 6: {done}")
@@ -223,11 +178,11 @@ class Playthrough:
             await asyncio.sleep(_POLL_SECONDS)
         else:
             raise BotError(
-                f"P99 is still {_ms(p99)} after the fix; the diagnosis was wrong",
+                f"P99 is still {milliseconds(p99)} after the fix; the diagnosis was wrong",
                 reason=Reason.CONFLICT,
             )
         await asyncio.sleep(_AFTER_FIX_SECONDS)
-        self._say(f"P99 is back at {_ms(await self._stack.query(P99_QUERY))}")
+        self._say(f"P99 is back at {milliseconds(await self._stack.query(P99_QUERY))}")
 
     async def _verify(self, responder: Responder) -> None:
         for _ in range(3):
@@ -239,9 +194,7 @@ class Playthrough:
             except DeliveryError:
                 continue
             return
-        raise DeliveryError(
-            "the bot does not see that the symptom is gone", reason=Reason.CONFLICT
-        )
+        raise DeliveryError("the bot does not see that the symptom is gone", reason=Reason.CONFLICT)
 
     async def _decide_checklist(self, responder: Responder) -> None:
         """Accepts every proposed change."""
@@ -290,10 +243,6 @@ class Playthrough:
         return paths
 
 
-def _ms(seconds: float | None) -> str:
-    return "no value" if seconds is None else f"{seconds * 1000:.0f} ms"
-
-
 def _has_result(report: dict[str, Any]) -> bool:
     return bool(report["experiments"]) and report["experiments"][-1]["verdict"] is not None
 
@@ -302,8 +251,14 @@ def _has_entry(report: dict[str, Any], kind: str) -> bool:
     return any(entry["kind"] == kind for entry in report["timeline"])
 
 
-def _is_ranked_since(report: dict[str, Any], kind: str) -> bool:
-    """Whether the engine ranked the causes after the newest entry of that kind by a person."""
-    seqs = [e["seq"] for e in report["timeline"] if e["kind"] == kind and e["author"] == _RESPONDER]
+def _confirmed(report: dict[str, Any]) -> str:
+    """The cause that was confirmed, else empty; the report itself names none until then."""
+    found = [item["cause"] for item in report["hypotheses"] if item["status"] == "confirmed"]
+    return str(found[0]) if found else ""
+
+
+def _is_ranked_since_symptom(report: dict[str, Any]) -> bool:
+    """Whether the engine ranked the causes after a person had said what is wrong."""
+    said = [e["seq"] for e in report["timeline"] if e["kind"] == "symptom" and e["author"] != _BOT]
     ranked = [e["seq"] for e in report["timeline"] if e["kind"] == "hypothesis"]
-    return bool(seqs) and bool(ranked) and max(ranked) > max(seqs)
+    return bool(said) and bool(ranked) and max(ranked) > max(said)

@@ -7,10 +7,11 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from bot.demo.gpu_standin import write_gpu_table
+from bot.demo.processes import free_ports, is_free
 from bot.demo.service import LOG_FILE, PID_FILE, SERVICE
 from bot.domain.text import Locale
 from bot.errors import BotError
@@ -34,6 +35,13 @@ class Ports:
     prometheus: int
     alertmanager: int
     console: int
+
+    @classmethod
+    def choose(cls, page_port: int) -> Ports:
+        """Free ports; the page's is the wanted one where nobody has it."""
+        names = [field.name for field in fields(cls)]
+        chosen = dict(zip(names, free_ports(len(names)), strict=True))
+        return cls(**{**chosen, "workspace": page_port} if is_free(page_port) else chosen)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

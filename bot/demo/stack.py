@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -14,23 +13,19 @@ from typing import Self
 import httpx
 
 from bot.demo.faults import Fault, RecordedChange, neighbour, recorded_changes
-from bot.demo.monitoring import Monitoring, ScrapeTarget
 from bot.demo.pinned_pool import PoolMode
 from bot.demo.processes import (
     Program,
     RunningProgram,
-    free_port,
-    free_ports,
     inherited_environment,
 )
+from bot.demo.programs import Programs
 from bot.demo.remedies import Remedy
-from bot.demo.service import SERVICE
-from bot.demo.settings_files import NODE, Ports, RunFiles, Secrets
+from bot.demo.settings_files import Ports, RunFiles, Secrets
 from bot.demo.users import LoadPhase
 from bot.domain.text import Locale
 from bot.errors import BotError, DeliveryError, Reason
 
-CHANNEL = "C0INCIDENTS"
 DEFAULT_PAGE_PORT = 8800
 _CALL_SECONDS = 10.0
 _WATCH_SECONDS = 1.0
@@ -51,21 +46,10 @@ class DemoStack:
         self.fault = fault
         self.files = RunFiles(root=root.absolute())
         self.tokens = Secrets()
-        workspace, others = free_port(page_port), free_ports(10)
-        self.ports = Ports(
-            workspace=workspace,
-            **dict(
-                zip(
-                    (
-                        "bot", "agent", "service", "gateway", "loki",
-                        "jaeger", "node", "prometheus", "alertmanager", "console",
-                    ),
-                    others,
-                    strict=True,
-                )
-            ),
-        )  # fmt: skip
-        self._locale = locale
+        self.ports = Ports.choose(page_port)
+        self.programs = Programs(
+            ports=self.ports, files=self.files, tokens=self.tokens, fault=fault, locale=locale
+        )
         self._say = say
         self._started: list[RunningProgram] = []
         self._neighbour: RunningProgram | None = None
@@ -76,12 +60,12 @@ class DemoStack:
     @property
     def page_url(self) -> str:
         """The workspace's page."""
-        return f"http://127.0.0.1:{self.ports.workspace}"
+        return self.programs.page_url
 
     @property
     def bot_url(self) -> str:
         """The bot."""
-        return f"http://127.0.0.1:{self.ports.bot}"
+        return self.programs.bot_url
 
     @property
     def prometheus_url(self) -> str:
@@ -120,17 +104,20 @@ class DemoStack:
             await asyncio.sleep(_WATCH_SECONDS)
 
     async def _start(self) -> None:
+        programs = self.programs
         self.files.write(self.ports)
-        monitoring = self._monitoring()
+        monitoring = programs.monitoring()
         monitoring.write()
         # The load and its monitoring come first: the history that the bot compares with begins with them.
-        await self._launch("inference service and telemetry", [self._telemetry(), self._service()])
         await self._launch(
-            "load, Prometheus and Alertmanager", [self._gateway(), *monitoring.programs()]
+            "inference service and telemetry", [programs.telemetry(), programs.service()]
+        )
+        await self._launch(
+            "load, Prometheus and Alertmanager", [programs.gateway(), *monitoring.programs()]
         )
         self.load_started = time.monotonic()
-        await self._launch("workspace and node agent", [self._workspace(), self._agent()])
-        await self._launch("bot", [self._bot()])
+        await self._launch("workspace and node agent", [programs.workspace(), programs.agent()])
+        await self._launch("bot", [programs.bot()])
         await self.record_changes(list(recorded_changes(self.fault, datetime.now(UTC))))
 
     async def _launch(self, what: str, programs: Sequence[Program]) -> None:
@@ -180,7 +167,7 @@ class DemoStack:
 
     def environment_for_bot(self) -> dict[str, str]:
         """The whole environment of a command that works on this run's incidents."""
-        return {**inherited_environment(), **self._bot_settings()}
+        return {**inherited_environment(), **self.programs.bot_settings}
 
     async def query(self, promql: str) -> float | None:
         """The value of a PromQL expression now; None while it has none.
@@ -214,104 +201,3 @@ class DemoStack:
                 f"{url}: answered {answer.status_code}: {answer.text[:200]}",
                 reason=Reason.MALFORMED,
             )
-
-    def _bot_settings(self) -> Mapping[str, str]:
-        return self.files.bot_environment(self.ports, self.tokens, CHANNEL, self._locale)
-
-    def _monitoring(self) -> Monitoring:
-        ports, node = self.ports, {"node": NODE}
-        service = {"service": SERVICE}
-        return Monitoring(
-            directory=self.files.monitoring,
-            prometheus_port=ports.prometheus,
-            alertmanager_port=ports.alertmanager,
-            webhook_url=f"{self.bot_url}/webhooks/alertmanager",
-            webhook_token=self.tokens.webhook,
-            targets=(
-                ScrapeTarget(job="inference", port=ports.service, labels={**service, **node}),
-                ScrapeTarget(job="gateway", port=ports.gateway, labels=service),
-                ScrapeTarget(job="dcgm", port=ports.service, path="/gpu-metrics", labels={}),
-                ScrapeTarget(job="node", port=ports.node, labels=node),
-                ScrapeTarget(job="rca-bot", port=ports.bot, labels={}),
-            ),
-        )
-
-    def _module(self, name: str, module: str, *arguments: str, ready: str | None) -> Program:
-        return Program(
-            name=name,
-            command=(sys.executable, "-m", module, *arguments),
-            log=self.files.logs / f"{name.replace(' ', '-')}.out",
-            ready_url=ready,
-            directory=self.files.root,
-        )
-
-    def _telemetry(self) -> Program:
-        ports = self.ports
-        return self._module(
-            "telemetry",
-            "bot.demo.telemetry",
-            f"--loki-port={ports.loki}",
-            f"--jaeger-port={ports.jaeger}",
-            f"--node-port={ports.node}",
-            f"--log-dir={self.files.service}",
-            f"--node={NODE}",
-            ready=f"http://127.0.0.1:{ports.loki}/ready",
-        )
-
-    def _service(self) -> Program:
-        return self._module(
-            SERVICE,
-            "bot.demo.service",
-            f"--port={self.ports.service}",
-            f"--data-dir={self.files.service}",
-            f"--node={NODE}",
-            f"--pool={self.fault.initial_pool}",
-            f"--collector-url=http://127.0.0.1:{self.ports.jaeger}",
-            ready=f"http://127.0.0.1:{self.ports.service}/healthz",
-        )
-
-    def _gateway(self) -> Program:
-        return self._module(
-            "gateway",
-            "bot.demo.load",
-            f"--target=http://127.0.0.1:{self.ports.service}",
-            f"--port={self.ports.gateway}",
-            f"--node={NODE}",
-            f"--collector-url=http://127.0.0.1:{self.ports.jaeger}",
-            ready=f"http://127.0.0.1:{self.ports.gateway}/healthz",
-        )
-
-    def _workspace(self) -> Program:
-        return self._module(
-            "workspace",
-            "bot.cli",
-            "workspace",
-            f"--port={self.ports.workspace}",
-            f"--bot-url={self.bot_url}",
-            f"--bot-token={self.tokens.bot}",
-            f"--signing-secret={self.tokens.signing}",
-            f"--webhook-token={self.tokens.webhook}",
-            ready=f"{self.page_url}/",
-        )
-
-    def _agent(self) -> Program:
-        return Program(
-            name="node agent",
-            command=(sys.executable, "-m", "bot.cli", "agent"),
-            log=self.files.logs / "agent.out",
-            ready_url=f"http://127.0.0.1:{self.ports.agent}/healthz",
-            environment=self.files.agent_environment(self.ports),
-            directory=self.files.root,
-        )
-
-    def _bot(self) -> Program:
-        return Program(
-            name="bot",
-            command=(sys.executable, "-m", "bot.cli", "serve"),
-            log=self.files.logs / "bot.out",
-            ready_url=f"{self.bot_url}/readyz",
-            start_seconds=60.0,
-            stop_seconds=20.0,
-            environment=self.files.bot_environment(self.ports, self.tokens, CHANNEL, self._locale),
-            directory=self.files.root,
-        )

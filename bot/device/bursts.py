@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,9 +19,10 @@ RESOURCES = ("cpu", "io", "memory")
 
 @dataclass(frozen=True, slots=True)
 class BurstSeries:
-    """Waiting share of one resource: over the whole time, in the worst quarter second, and how many were bad."""
+    """Waiting share of one resource: over the whole time, in the middle and the worst quarter second, and bad ones."""
 
     mean_ratio: float
+    median_ratio: float
     peak_ratio: float
     bad_bins: int
     bins: int
@@ -72,6 +74,7 @@ def _series(name: str, rows: list[tuple[float, dict[str, float]]], bad_ratio: fl
     spent = rows[-1][1].get(name, 0.0) - rows[0][1][name]
     return BurstSeries(
         mean_ratio=spent / whole if whole > 0 else 0.0,
+        median_ratio=statistics.median(shares) if shares else 0.0,
         peak_ratio=max(shares, default=0.0),
         bad_bins=sum(1 for share in shares if share >= bad_ratio),
         bins=len(shares),

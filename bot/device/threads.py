@@ -44,7 +44,8 @@ class _Tally:
 class ThreadSurvey:
     """`seconds` covers all `samples` looks.
 
-    `run_delay_ratio` is time waiting for a CPU over time wanting one, both summed over threads; `busy_threads` are
+    `run_delay_ratio` is time waiting for a CPU over time wanting one, both summed over threads; `delayed_threads` is how
+    many threads waited for a CPU at a time, on average; `busy_threads` are
     those that ran or waited for I/O at all in the window; `lock_waiters` wait for one lock, at the Python line
     `lock_at` where stacks could be read.
     """
@@ -58,6 +59,7 @@ class ThreadSurvey:
     wait_channels: dict[str, int]
     blocked_channels: tuple[str, ...]
     run_delay_ratio: float | Unread
+    delayed_threads: float
     most_delayed: list[dict[str, object]]
     switches_per_second: float
     lock_waiters: int
@@ -108,7 +110,7 @@ def survey_threads(
         )
     channels = sum((tally.channels for tally in tallies), Counter[str]())
     blocked = sum((tally.blocked for tally in tallies), Counter[str]())
-    delay, delayed = _run_delay(before, after, seconds)
+    delay, delayed_threads, delayed = _run_delay(before, after, seconds)
     if isinstance(delay, Unread):
         not_checked.append(f"run delay: {delay.detail}")
     waiters, lock_at, doubt = _lock(proc, pids, tallies)
@@ -124,6 +126,7 @@ def survey_threads(
         wait_channels=dict(channels.most_common(8)),
         blocked_channels=tuple(name for name, _ in blocked.most_common(3)),
         run_delay_ratio=delay,
+        delayed_threads=delayed_threads,
         most_delayed=delayed,
         switches_per_second=sum(
             max(0, effort.switches - before[key].switches)
@@ -191,7 +194,7 @@ def _efforts(proc: ProcRoot, table: list[tuple[int, int]]) -> dict[tuple[int, in
 
 def _run_delay(
     before: dict[tuple[int, int], _Effort], after: dict[tuple[int, int], _Effort], seconds: float
-) -> tuple[float | Unread, list[dict[str, object]]]:
+) -> tuple[float | Unread, float, list[dict[str, object]]]:
     delayed = ran = 0.0
     rows: list[tuple[float, dict[str, object]]] = []
     for key, effort in after.items():
@@ -205,12 +208,12 @@ def _run_delay(
             (waited, {"thread": effort.name, "tid": key[1], "delay_ratio": waited / seconds})
         )
     if not rows:
-        return Unread(FieldState.NOT_SUPPORTED, "the kernel keeps no schedstat"), []
+        return Unread(FieldState.NOT_SUPPORTED, "the kernel keeps no schedstat"), 0.0, []
     rows.sort(key=lambda row: -row[0])
     # A service that hardly wants a CPU says nothing about waiting for one: 1 % of a core in the window.
     wanted = delayed + ran
     ratio = delayed / wanted if wanted > 0.01 * seconds else 0.0
-    return ratio, [row for waited, row in rows[:5] if waited > 0]
+    return ratio, delayed / seconds, [row for waited, row in rows[:5] if waited > 0]
 
 
 def _busy(

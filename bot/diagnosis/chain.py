@@ -14,6 +14,9 @@ from bot.diagnosis.weigh import Weighed
 ESTABLISHED_SUPPORT = 3.0
 """Log-odds that must speak for a link of a chain. Basis: judgement; one strong witness and one weak one."""
 
+_UNSEEN = 2.5
+"""Log-odds of a deeper cause that nobody could look at, from which on it stays open. Basis: judgement."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
@@ -61,6 +64,23 @@ def find_chains(
             ),
         )  # fmt: skip
     return deepest
+
+
+def undecided(
+    weighed: Mapping[str, Weighed], facts: Facts, catalogue: Catalogue
+) -> frozenset[str]:
+    """Causes beneath which a deeper one is likely but could not be looked at: they must not be called sure."""
+    found: set[str] = set()
+    for name, item in weighed.items():
+        for link in catalogue.causes[name].deeper:
+            below = weighed.get(link.cause)
+            if below is None or below.is_refuted or is_established(below) or link.test is None:
+                continue
+            bench = Bench(facts, catalogue, item.node)
+            unseen = sum(rule.weight for rule in below.unseen)
+            if unseen >= _UNSEEN and bench.judge(link.test).verdict is Verdict.TRUE:
+                found.add(name)
+    return frozenset(found)
 
 
 def is_established(item: Weighed) -> bool:

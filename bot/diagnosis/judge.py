@@ -13,6 +13,7 @@ from bot.cause import (
     AllOf,
     AnyOf,
     Catalogue,
+    ChangeOwner,
     ChangeTest,
     FindingTest,
     LogPlace,
@@ -32,6 +33,9 @@ from bot.domain.instant import Window
 from bot.domain.text import Localized
 from bot.locales import say
 from bot.source import LogLine
+
+
+_NEIGHBOUR_SIGNALS = ("writes.others", "host.cpu_neighbour")
 
 
 class Verdict(Enum):
@@ -214,10 +218,11 @@ class Bench:
         if not self.facts.changes_read:
             return _UNKNOWN
         latest = self.facts.incident.window.start
+        owners = self._owners(test.owner)
         for change in reversed(self.facts.changes):
             if change.kind not in test.kinds or change.at > latest:
                 continue
-            if change.service not in (self.facts.service, None):
+            if change.service not in owners:
                 continue
             age = latest - change.at
             if test.within_seconds is not None and age > timedelta(seconds=test.within_seconds):
@@ -225,6 +230,19 @@ class Bench:
             if _says(test.pattern, change_text(change)):
                 return Judgement(verdict=Verdict.TRUE, evidence=(evidence_of_change(change),))
         return Judgement(verdict=Verdict.FALSE)
+
+
+    def _owners(self, owner: ChangeOwner) -> frozenset[str | None]:
+        match owner:
+            case ChangeOwner.SERVICE:
+                return frozenset({self.facts.service, None})
+            case ChangeOwner.NEIGHBOUR:
+                return frozenset(
+                    item.entity.part
+                    for name in _NEIGHBOUR_SIGNALS
+                    for item in self.facts.observations.get(name, ())
+                    if self.node in (None, item.entity.node) and item.moved() is Movement.UP
+                )
 
 
 def change_text(change: Change) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.cause import Catalogue
-from bot.diagnosis.chain import Chain, find_chains, is_established
+from bot.diagnosis.chain import Chain, find_chains, is_established, undecided
 from bot.diagnosis.facts import Facts
 from bot.diagnosis.weigh import Weighed, weigh
 from bot.domain.hypothesis import NOT_ESTABLISHED
@@ -16,6 +16,7 @@ LIKELY = 0.7
 """Probability that needs the independent families of a cause. Basis: design rule."""
 
 _ONE_FAMILY = 0.65
+_NO_FAMILY = 0.3
 _REFUTED_SHARE = 0.05
 _UNDECIDED = 0.0
 """Log-odds of `not_established` while a symptom is seen; a cause with its prior needs about three to pass it."""
@@ -44,7 +45,7 @@ def rank(facts: Facts, catalogue: Catalogue) -> tuple[Ranked, ...]:
     scores = _with_chains({name: item.log_odds for name, item in weighed.items()}, weighed, chains)
     scores[NOT_ESTABLISHED] = _UNDECIDED if facts.incident.is_seen else _NOTHING_SEEN
     shares = _softmax(scores)
-    shares = _capped(shares, weighed)
+    shares = _capped(shares, weighed, undecided(weighed, facts, catalogue))
     ranked = [
         Ranked(
             cause=name,
@@ -89,7 +90,9 @@ def _softmax(scores: Mapping[str, float]) -> dict[str, float]:
     return {name: part / total for name, part in parts.items()}
 
 
-def _capped(shares: Mapping[str, float], weighed: Mapping[str, Weighed]) -> dict[str, float]:
+def _capped(
+    shares: Mapping[str, float], weighed: Mapping[str, Weighed], open_below: frozenset[str]
+) -> dict[str, float]:
     """Holds back what is not carried; the surplus goes to `not_established`."""
     kept = dict(shares)
     for name, item in weighed.items():
@@ -97,7 +100,9 @@ def _capped(shares: Mapping[str, float], weighed: Mapping[str, Weighed]) -> dict
         if item.is_refuted:
             most = _REFUTED_SHARE
         elif len(item.families) < item.cause.families:
-            most = _ONE_FAMILY if item.families else 0.3
+            most = _ONE_FAMILY if item.families else _NO_FAMILY
+        elif name in open_below:
+            most = _ONE_FAMILY
         if kept[name] > most:
             kept[NOT_ESTABLISHED] += kept[name] - most
             kept[name] = most

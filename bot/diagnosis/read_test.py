@@ -7,6 +7,7 @@ import re
 from bot.cause import (
     AllOf,
     AnyOf,
+    ChangeOwner,
     ChangeTest,
     FindingTest,
     LogPlace,
@@ -50,11 +51,12 @@ def read_test(reader: Reader, where: Where) -> Test:
                 since_start=reader.flag((*where, "since_start"), default=False),
             )
         case "change":
-            reader.only(where, ["change", "says", "within_seconds"])
+            reader.only(where, ["change", "says", "within_seconds", "of"])
             return ChangeTest(
                 kinds=read_kinds(reader, (*where, "change")),
                 pattern=_pattern(reader, (*where, "says")),
                 within_seconds=reader.optional_number((*where, "within_seconds")),
+                owner=reader.choice((*where, "of"), ChangeOwner, default=ChangeOwner.SERVICE),
             )
         case "symptom":
             reader.only(where, ["symptom"])

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from bot.checkpoint import reached
-from bot.errors import BotError, DeliveryError, StoreError
+from bot.errors import BotError, CommandError, DeliveryError, StoreError
 from bot.store import queue
 from bot.store.queue import Claim, Queue
 from bot.store.transaction import Batch
@@ -73,26 +73,33 @@ class Worker:
 
     async def run(self) -> None:
         """Works until `stop`; jobs in hand are finished first."""
+        slots = asyncio.Semaphore(self._concurrency)
         async with asyncio.TaskGroup() as group:
-            for _ in range(self._concurrency):
-                group.create_task(self._serve())
+            while not self._stopping:
+                await slots.acquire()
+                claim = await self._next()
+                if claim is None:
+                    slots.release()
+                    continue
+                task = group.create_task(self._work(claim))
+                task.add_done_callback(lambda _: slots.release())
 
-    async def _serve(self) -> None:
-        while not self._stopping:
-            try:
-                claim = await self._queue.claim(self._clock())
-            except StoreError as error:
-                log.warning("queue.unreachable", reason=error.reason.value, error=str(error))
-                await self._rest(FIRST_RETRY_SECONDS)
-                continue
-            if claim is None:
-                await self._rest(IDLE_SECONDS)
-                continue
-            self._wake.set()  # There may be more: let an idle sibling look too.
-            await self._work(claim)
+    async def _next(self) -> Claim | None:
+        """The next job; None after a rest in which none came."""
+        if self._stopping:
+            return None
+        self._wake.clear()
+        try:
+            claim = await self._queue.claim(self._clock())
+        except StoreError as error:
+            log.warning("queue.unreachable", reason=error.reason.value, error=str(error))
+            await self._rest(FIRST_RETRY_SECONDS)
+            return None
+        if claim is None:
+            await self._rest(IDLE_SECONDS)
+        return claim
 
     async def _rest(self, seconds: float) -> None:
-        self._wake.clear()
         try:
             async with asyncio.timeout(seconds):
                 await self._wake.wait()
@@ -146,7 +153,8 @@ class Worker:
             error=str(error) if known else repr(error),
             exc_info=None if known else error,
         )
-        if claim.attempt >= MAX_ATTEMPTS:
+        # A request that cannot be done is not tried again: it would only say so again.
+        if claim.attempt >= MAX_ATTEMPTS or isinstance(error, CommandError):
             if self._gave_up is not None:
                 await self._gave_up(claim, error)
             return Done()

@@ -70,11 +70,6 @@ def burst_sample(context: ProbeContext, arguments: Arguments) -> Reading:
 
 
 def _burst(name: str, item: BurstSeries, seconds: float) -> Finding | None:
-    # Nearly all bins bad is no burst but a steady stall, which a gauge shows as well.
-    if item.mean_ratio < BURST_RATIO or item.peak_ratio < PEAK_RATIO:
-        return None
-    if item.bad_bins > item.bins / 2:
-        return None
     text = (
         f"{HERTZ} Hz for {seconds:.0f} s: {name} stalls fill {item.bad_bins} of {item.bins} quarter "
         f"seconds and are {item.mean_ratio:.0%} of the time"

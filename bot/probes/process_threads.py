@@ -19,6 +19,8 @@ from bot.probe import (
     warning,
 )
 
+DELAYED_THREADS = 0.1
+"""Our judgement: below a tenth of a thread waiting at a time, the delay is the scheduler's ordinary latency."""
 BLOCKED_RATIO = 0.3
 """Our judgement: with three of ten threads in uninterruptible sleep at once, I/O bounds the service."""
 RUN_DELAY_RATIO = 0.10
@@ -67,6 +69,7 @@ def process_threads(context: ProbeContext, arguments: Arguments) -> Reading:
             "running_threads": survey.mean(ThreadKind.RUNNABLE),
             "futex_threads": survey.mean(ThreadKind.FUTEX),
             "run_delay_ratio": survey.run_delay_ratio,
+            "delayed_threads": survey.delayed_threads,
             "most_delayed": survey.most_delayed,
             "voluntary_switches_per_s": survey.switches_per_second,
             "wait_channels": survey.wait_channels,
@@ -91,10 +94,15 @@ def _blocked(survey: ThreadSurvey) -> list[Finding]:
 
 
 def _waiting_for_cpu(survey: ThreadSurvey) -> list[Finding]:
-    if isinstance(survey.run_delay_ratio, Unread) or survey.run_delay_ratio <= RUN_DELAY_RATIO:
-        return []
     ratio = survey.run_delay_ratio
-    text = f"threads that want to run wait {ratio:.0%} of that time for a CPU"
+    if isinstance(ratio, Unread) or ratio <= RUN_DELAY_RATIO:
+        return []
+    if survey.delayed_threads < DELAYED_THREADS:
+        return []
+    text = (
+        f"threads that want to run wait {ratio:.0%} of that time for a CPU, "
+        f"{survey.delayed_threads:.1f} threads at a time"
+    )
     return [
         warning("proc.runnable_waiting", text, value=ratio, unit="ratio", threshold=RUN_DELAY_RATIO)
     ]

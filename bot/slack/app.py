@@ -12,6 +12,7 @@ from slack_bolt.async_app import AsyncApp
 from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_bolt.response import BoltResponse
+from slack_sdk.signature import SignatureVerifier
 from slack_sdk.web.async_client import AsyncWebClient
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -83,9 +84,11 @@ def build_app(
     return app
 
 
-def slack_routes(app: AsyncApp) -> list[Route]:
+def slack_routes(app: AsyncApp, settings: Settings) -> list[Route]:
     """`POST /slack/events`."""
     handler = AsyncSlackRequestHandler(app)
+    secret = settings.slack_signing_secret
+    verifier = SignatureVerifier(secret.get_secret_value() if secret else _unguessable())
 
     async def events(request: Request) -> Response:
         refusal = await _refuse(request)
@@ -93,8 +96,12 @@ def slack_routes(app: AsyncApp) -> list[Route]:
             return refusal
         try:
             response = await handler.handle(request)
-        except UnicodeDecodeError:
-            return JSONResponse({"error": "the body is no UTF-8"}, status_code=400)
+        except (ValueError, TypeError, AttributeError) as error:
+            # Bolt reads the body before it looks at the signature; only a signed sender is told what is wrong.
+            if not _is_signed(verifier, request, await request.body()):
+                return JSONResponse({"error": "invalid request"}, status_code=401)
+            log.warning("slack.refused", reason=f"the body is no payload: {type(error).__name__}")
+            return JSONResponse({"error": "the body is no Slack payload"}, status_code=400)
         if response.status_code == 401:
             log.warning(
                 "slack.refused",
@@ -103,6 +110,15 @@ def slack_routes(app: AsyncApp) -> list[Route]:
         return response
 
     return [Route("/slack/events", events, methods=["POST"])]
+
+
+def _is_signed(verifier: SignatureVerifier, request: Request, body: bytes) -> bool:
+    headers = request.headers
+    return verifier.is_valid(
+        body,
+        headers.get("x-slack-request-timestamp", ""),
+        headers.get("x-slack-signature", ""),
+    )
 
 
 async def _refuse(request: Request) -> Response | None:

@@ -58,6 +58,7 @@ class SlackSurface:
 
     def __init__(self, services: Services) -> None:
         settings = services.settings
+        self._settings = settings
         client = make_client(settings)
         self._web = Web(client)
         self._directory = Directory(self._web, services.store)
@@ -95,7 +96,7 @@ class SlackSurface:
 
     def routes(self) -> list[Route]:
         """The one URL that Slack posts to."""
-        return slack_routes(self._app)
+        return slack_routes(self._app, self._settings)
 
     def state(self) -> Mapping[str, Any]:
         """Whether Slack answers; told in readiness and metrics, required nowhere."""

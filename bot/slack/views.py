@@ -24,6 +24,7 @@ from bot.slack.text import cut, unescape
 
 _BUTTONS = re.compile(r"^\[buttons(?: ([\w:.-]+))?\]$")
 _TOKEN = re.compile(r"<([^<>|\n]+)\|([^<>\n]*)>")
+_LIKE_TOKEN = re.compile(r"<(?=[!@#])")
 _BLANK = re.compile(r"\n{3,}")
 _CONTEXT_TEXT = 1900
 _ROW = 5
@@ -88,6 +89,8 @@ def _marked(text: str) -> Json:
 
 def _plain(text: str, most: int) -> Json:
     flat = " ".join(unescape(_TOKEN.sub(r"\2", text)).split())
+    # Plain text is not read as markup; the invisible break keeps a copy of it harmless elsewhere too.
+    flat = _LIKE_TOKEN.sub("<\u2060", flat)
     return {"type": "plain_text", "text": cut(flat, most), "emoji": True}
 
 

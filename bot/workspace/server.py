@@ -42,7 +42,7 @@ from bot.workspace.tickets import Tickets
 from bot.workspace.traffic import Traffic
 from bot.workspace.web_api import WebApi
 
-_START_SECONDS = 10.0
+_START_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import socket
@@ -204,3 +205,27 @@ def test_audit_line_of_a_run_names_who_asked_and_what(agent: LiveAgent) -> None:
     assert accepted["probe"] == "host_memory"
     assert (finished["outcome"], finished["status"]) == ("finished", "ok")
     assert "eyJ" not in json.dumps([accepted, finished])
+
+
+def test_agent_that_is_told_to_stop_leaves_no_child_behind(
+    agent_factory: Callable[..., LiveAgent], tmp_path: Path
+) -> None:
+    fifo = tmp_path / "kmsg"
+    os.mkfifo(fifo)
+    agent = agent_factory(
+        f'[limits]\nrequests_per_minute = 100\ngrace_seconds = 60\n[paths]\nkernel_log = "{fifo}"\n'
+    )
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(agent.post, "kernel_log", seconds=20.0)
+        children: list[int] = []
+        deadline = time.monotonic() + 10
+        while not children:
+            assert time.monotonic() < deadline
+            text = Path(f"/proc/{agent.process.pid}/task/{agent.process.pid}/children").read_text()
+            children = [int(pid) for pid in text.split()]
+        os.kill(children[0], 19)  # it would not take SIGTERM by itself
+        agent.stop()
+        with contextlib.suppress(httpx.HTTPError):
+            asking.result()
+    assert agent.process.returncode == 0
+    assert not Path(f"/proc/{children[0]}").exists()

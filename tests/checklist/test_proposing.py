@@ -20,7 +20,8 @@ from bot.checklist import (
 from bot.domain.evidence import SourceState
 from bot.domain.text import Locale, Localized
 from bot.errors import CommandError
-from tests.report.sample import CAUSE, sample_case
+from tests.report.sample import sample_case
+from tests.report.sample_facts import CAUSE
 
 LINE = Localized("Is pinned memory allocated per request?", "锁页内存是否按请求分配？")
 

@@ -70,7 +70,7 @@ def _table(path: Path, init: dict[str, Any] | None = None) -> str:
 def _args(probe: Probe) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for argument in probe.arguments:
-        if argument.kind is ArgumentKind.SERVICE:
+        if argument.kind is ArgumentKind.SERVICE and argument.is_required:
             values[argument.name] = "svc"
         elif argument.name == "window_s":
             values[argument.name] = 0.6

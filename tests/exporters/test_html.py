@@ -12,7 +12,8 @@ from bot.exporter import ExportOptions
 from bot.exporters.html import export
 from bot.report.charts import draw
 from bot.report.plain import visible
-from tests.report.sample import HOSTILE, WITHHELD_TEXT, chart_spec, sample_case
+from tests.report.sample import HOSTILE, WITHHELD_TEXT, sample_case
+from tests.report.sample_chart import chart_spec
 
 
 class Reader(HTMLParser):

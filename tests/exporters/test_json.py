@@ -12,7 +12,8 @@ from bot.domain.text import Locale
 from bot.exporter import ExportOptions
 from bot.exporters.json import export
 from bot.locales import templates_root
-from tests.report.sample import CAUSE, sample_case
+from tests.report.sample import sample_case
+from tests.report.sample_facts import CAUSE
 
 
 @cache

@@ -14,7 +14,8 @@ from bot.exporter import ExportOptions
 from bot.exporters.pdf import export
 from bot.report import pdf as writer
 from bot.report.charts import draw
-from tests.report.sample import WITHHELD_TEXT, chart_spec, sample_case
+from tests.report.sample import WITHHELD_TEXT, sample_case
+from tests.report.sample_chart import chart_spec
 
 PARAGRAPHS = (
     "根因：KV 缓存耗尽，请求被抢占并重新计算。",

@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 from bot.domain.alert import Alert, AlertStatus
-from bot.domain.change import Change, ChangeKind
 from bot.domain.evidence import (
     BlindSpot,
-    ChartMark,
-    ChartPanel,
-    ChartSpec,
-    Evidence,
     EvidenceSource,
     Gap,
-    Sample,
-    Series,
-    digest_of,
 )
-from bot.domain.finding import Finding, FindingSeverity, ProbeResult, ProbeStatus
+from bot.domain.finding import Finding, FindingSeverity, ProbeStatus
 from bot.domain.hypothesis import (
-    NOT_ESTABLISHED,
-    Contribution,
-    Hypothesis,
     Layer,
     LayerState,
     LayerVerdict,
-    Missing,
     Trigger,
 )
 from bot.domain.incident import Incident
-from bot.domain.instant import Window, to_rfc3339
+from bot.domain.instant import to_rfc3339
 from bot.domain.postmortem import Postmortem
 from bot.domain.projection import project
 from bot.domain.text import Locale, Localized
-from bot.domain.timeline import SYSTEM_AUTHOR, Entry, EntryKind, Revision
+from bot.domain.timeline import Entry, EntryKind, Revision
 from bot.report.compile import compile_postmortem
+from tests.report.sample_facts import (
+    ALLOCATOR,
+    BEGAN,
+    CAUSE,
+    CHANGES,
+    COPY,
+    CPU,
+    DIFF,
+    EVENT,
+    LOGS,
+    NODE,
+    OPENED,
+    P99,
+    SERVICE,
+    hypotheses,
+    probe,
+)
+from tests.report.sample_script import Script
 
-BEGAN = datetime(2026, 11, 30, 11, 2, 10, tzinfo=UTC)
-OPENED = datetime(2026, 11, 30, 11, 4, 0, 464000, tzinfo=UTC)
-SERVICE = "translate-api"
-NODE = "gpu-1"
-CAUSE = "pinned_memory_contention"
 DIRECTORY = {"U0LIN": "林岚", "U0PRIYA": "Priya <Rao>", "U0SAM": "Sam | O'Neil"}
 WITHHELD_TEXT = "the customer Umbrella Corp is on fire"
 
@@ -99,216 +98,6 @@ class Case:
             zone=zone,
             version="0.1.0",
         )
-
-
-class Script:
-    """Writes a timeline: each entry some seconds after the opening, numbered in order of writing."""
-
-    def __init__(self, opened_at: datetime = OPENED) -> None:
-        self.opened_at = opened_at
-        self.entries: list[Entry] = []
-
-    def add(
-        self,
-        seconds: float,
-        kind: EntryKind,
-        text: Localized | str | None,
-        *,
-        author: str = SYSTEM_AUTHOR,
-        source: str = SYSTEM_AUTHOR,
-        history: tuple[Revision, ...] = (),
-        corrects: int | None = None,
-        permalink: str | None = None,
-        **data: Any,
-    ) -> int:
-        """Appends one entry and returns its seq."""
-        seq = len(self.entries) + 1
-        self.entries.append(
-            Entry(
-                seq=seq,
-                kind=kind,
-                at=self.opened_at + timedelta(seconds=seconds),
-                author=author,
-                source=source,
-                text=Localized.verbatim(text) if isinstance(text, str) else text,
-                permalink=permalink,
-                corrects=corrects,
-                history=history,
-                data=data,
-            )
-        )
-        return seq
-
-    def say(self, seconds: float, author: str, text: str | None, **rest: Any) -> int:
-        """A person's message in the thread."""
-        return self.add(seconds, EntryKind.MESSAGE, text, author=author, source="slack", **rest)
-
-
-def evidence(
-    source: EvidenceSource, plugin: str, en: str, zh: str, query: str, *, samples: int, **rest: Any
-) -> Evidence:
-    """A citable observation over the half hour before the opening."""
-    return Evidence(
-        source=source,
-        plugin=plugin,
-        summary=Localized(en, zh),
-        query=query,
-        window=Window.before(OPENED, 1800),
-        samples=samples,
-        digest=digest_of([en, query]),
-        **rest,
-    )
-
-
-P99 = evidence(
-    EvidenceSource.METRICS,
-    "prometheus",
-    "P99 of translate-api rose from 80 ms to 612 ms",
-    "translate-api 的 P99 由 80 ms 升至 612 ms",
-    'histogram_quantile(0.99, sum by (le) (rate(request_duration_seconds_bucket{service="translate-api"}[30s])))',
-    samples=720,
-    component=SERVICE,
-)
-COPY = evidence(
-    EvidenceSource.TRACES,
-    "jaeger",
-    "89 % of a slow request is spent waiting for the staging buffer; compute is unchanged",
-    "慢请求有 89 % 的时间在等待暂存缓冲区；计算时间没有变化",
-    "service=translate-api minDuration=300ms",
-    samples=40,
-    component=SERVICE,
-)
-LOGS = evidence(
-    EvidenceSource.LOGS,
-    "loki",
-    "Application log: no error, usual rate",
-    "应用日志：没有错误，速率正常",
-    '{service="translate-api"} |= "error"',
-    samples=0,
-    is_abnormal=False,
-)
-EVENT = evidence(
-    EvidenceSource.EVENTS,
-    "changes",
-    "Pool mode was set to per-request three days earlier",
-    "三天前缓冲池模式被改为按请求分配",
-    "changes since 7d",
-    samples=2,
-)
-ALLOCATOR = evidence(
-    EvidenceSource.PROBE,
-    "gpu_allocator",
-    "Host allocation takes 11.8 ms per request, all behind one lock",
-    "每个请求的主机内存分配耗时 11.8 ms，全部排在同一把锁之后",
-    "gpu_allocator service=translate-api",
-    samples=1,
-    node=NODE,
-    finding="gpu.host_alloc_slow",
-)
-CPU = evidence(
-    EvidenceSource.PROBE,
-    "host_cpu",
-    "CPU pressure 0.4 %: the processors are idle enough",
-    "CPU 压力 0.4 %：处理器足够空闲",
-    "host_cpu",
-    samples=1,
-    node=NODE,
-    finding="cpu.ok",
-    is_abnormal=False,
-)
-
-
-def hypotheses() -> tuple[Hypothesis, ...]:
-    """A ranking with one that stands, one that falls and the honest alternative."""
-    pinned = Hypothesis(
-        cause=CAUSE,
-        title=Localized(
-            "Pinned-memory allocation blocked by lock contention", "锁页内存分配被锁竞争阻塞"
-        ),
-        probability=0.83,
-        node=NODE,
-        component=SERVICE,
-        chain=(CAUSE,),
-        supports=(
-            Contribution(
-                source=EvidenceSource.TRACES, summary=COPY.summary, ref=COPY.id, weight=1.9
-            ),
-            Contribution(
-                source=EvidenceSource.PROBE, summary=ALLOCATOR.summary, ref=ALLOCATOR.id, weight=2.4
-            ),
-        ),
-        missing=(
-            Missing(
-                what=Localized("GPU copy engine profile", "GPU 拷贝引擎剖析"),
-                why=Localized("profiling was not approved", "剖析未获批准"),
-            ),
-        ),
-        trigger=Trigger(change="chg-pool", summary=EVENT.summary),
-        explains=("S1",),
-    )
-    cpu = Hypothesis(
-        cause="cpu_contention",
-        title=Localized("CPU contention", "CPU 争用"),
-        probability=0.09,
-        node=NODE,
-        supports=(
-            Contribution(
-                source=EvidenceSource.METRICS, summary=P99.summary, ref=P99.id, weight=0.3
-            ),
-        ),
-        against=(
-            Contribution(source=EvidenceSource.PROBE, summary=CPU.summary, ref=CPU.id, weight=-1.8),
-        ),
-        explains=("S1",),
-    )
-    unknown = Hypothesis(
-        cause=NOT_ESTABLISHED, title=Localized("Not established", "未能确定"), probability=0.08
-    )
-    return (pinned, cpu, unknown)
-
-
-CHANGES = (
-    Change(
-        id="chg-pool",
-        kind=ChangeKind.CONFIG,
-        service=SERVICE,
-        summary="staging pool: preallocated -> per-request",
-        at=OPENED - timedelta(days=3),
-        by="deploy-bot",
-    ),
-    Change(
-        id="chg-gw",
-        kind=ChangeKind.DEPLOY,
-        service="gateway",
-        summary="gateway 2.14.1 | canary <50 %>",
-        at=OPENED - timedelta(hours=1),
-        by="argocd",
-        url="https://ci.example/run/7",
-    ),
-)
-
-DIFF = """--- a/checklists/inference-latency.yaml
-+++ b/checklists/inference-latency.yaml
-@@ -11,3 +11,6 @@
-   - id: traces
-     text:
-       en: "Where in a slow request does the time go?"
-+  - id: allocator   # INC-7
-+    text:
-+      en: "Run gpu_allocator on each node of the service."
-"""
-
-
-def probe(name: str, status: ProbeStatus = ProbeStatus.OK, **rest: Any) -> ProbeResult:
-    """A probe result of the sample's node."""
-    return ProbeResult(
-        probe=name,
-        node=NODE,
-        status=status,
-        started_at=OPENED + timedelta(seconds=20),
-        duration_seconds=0.412,
-        **rest,
-    )
 
 
 def sample_case(
@@ -674,94 +463,4 @@ def _chart(
         alt=Localized(f"{title.en}: from 80 to 612 ms", f"{title.zh}：由 80 至 612 ms").to_json(),
         png=f"{name}.png" if f"{name}.png" in charts else None,
         svg=f"{name}.svg" if f"{name}.svg" in charts else None,
-    )
-
-
-def chart_spec(name: str = "deciding", *, panels: int = 3, step: float = 5.0) -> ChartSpec:
-    """A chart of the incident: latency, phases and CPU on one axis, with a gap, a baseline and crowded marks."""
-    window = Window(BEGAN - timedelta(minutes=12), BEGAN + timedelta(minutes=18))
-    fixed = BEGAN + timedelta(minutes=11)
-
-    def curve(
-        low: float, high: float, *, gap: tuple[int, int] = (0, 0), phase: float = 0.0
-    ) -> tuple[Sample, ...]:
-        samples = []
-        count = int(window.seconds / step)
-        for index in range(count + 1):
-            at = window.start + timedelta(seconds=index * step)
-            rise = min(1.0, max(0.0, (at - BEGAN).total_seconds() / 90))
-            if at > fixed:
-                rise = max(0.0, 1 - (at - fixed).total_seconds() / 60)
-            wave = 1 + 0.05 * math.sin(index / 3 + phase) + 0.03 * math.sin(index / 1.3)
-            value = (low + (high - low) * rise) * wave
-            samples.append(Sample(at=at, value=None if gap[0] <= index < gap[1] else value))
-        return tuple(samples)
-
-    def series(name: str, unit: str, samples: tuple[Sample, ...], **labels: str) -> Series:
-        return Series(name=name, labels=labels, unit=unit, samples=samples, step_seconds=step)
-
-    gap = (int(840 / step), int(930 / step))
-    all_panels = (
-        ChartPanel(
-            title=Localized("Request latency, P99", "请求延迟 P99"),
-            unit="s",
-            series=(series("p99", "s", curve(0.08, 0.6, gap=gap), service=SERVICE),),
-            query=P99.query,
-            source="Prometheus",
-            baseline_low=0.07,
-            baseline_high=0.095,
-            threshold=0.3,
-            evidence_id=P99.id,
-        ),
-        ChartPanel(
-            title=Localized("Time by phase, mean", "各阶段平均耗时"),
-            unit="s",
-            series=(
-                series("phase", "s", curve(0.004, 0.33), phase="h2d_wait"),
-                series("phase", "s", curve(0.031, 0.033, phase=1), phase="compute"),
-                series("phase", "s", curve(0.006, 0.0065, phase=2), phase="tokenize"),
-            ),
-            query='avg by (phase) (rate(phase_duration_seconds_sum{service="translate-api"}[30s]))',
-            source="Prometheus",
-            evidence_id=COPY.id,
-        ),
-        ChartPanel(
-            title=Localized("CPU pressure, waiting share", "CPU 压力（等待占比）"),
-            unit="ratio",
-            series=(series("cpu", "ratio", curve(0.004, 0.005), node=NODE),),
-            query="rate(node_pressure_cpu_waiting_seconds_total[30s])",
-            source="Prometheus",
-            baseline_low=0.002,
-            baseline_high=0.008,
-            threshold=0.1,
-        ),
-    )
-    return ChartSpec(
-        id=name,
-        title=Localized("Pinned-memory contention: deciding evidence", "锁页内存争用：决定性证据"),
-        window=window,
-        panels=all_panels[:panels],
-        marks=(
-            ChartMark(
-                at=BEGAN - timedelta(minutes=8),
-                label=Localized("deploy gateway 2.14.1", "部署 gateway 2.14.1"),
-                kind="change",
-            ),
-            ChartMark(
-                at=BEGAN + timedelta(seconds=40),
-                label=Localized("alert TranslateP99High", "告警 TranslateP99High"),
-                kind="alert",
-            ),
-            ChartMark(
-                at=BEGAN + timedelta(seconds=110),
-                label=Localized("incident opened", "事件开启"),
-                kind="alert",
-            ),
-            ChartMark(
-                at=fixed,
-                label=Localized("fix: preallocated pool", "修复：预分配缓冲池"),
-                kind="fix",
-            ),
-        ),
-        onset=Window(BEGAN - timedelta(seconds=15), BEGAN + timedelta(seconds=20)),
     )

@@ -19,7 +19,8 @@ from bot.report.charts import draw, draw_in_worker
 from bot.report.charts.painter import Painter
 from bot.report.charts.words import alternative, data_csv, names_of, scale_of, step_text
 from bot.report.fonts import find_chinese_font
-from tests.report.sample import BEGAN, chart_spec
+from tests.report.sample_chart import chart_spec
+from tests.report.sample_facts import BEGAN
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -16,17 +16,9 @@ from bot.domain.text import Locale, Localized
 from bot.domain.timeline import EntryKind
 from bot.report.clock import Clock, duration_text
 from bot.report.compile import compile_postmortem
-from tests.report.sample import (
-    ALLOCATOR,
-    CAUSE,
-    COPY,
-    DIRECTORY,
-    OPENED,
-    WITHHELD_TEXT,
-    Case,
-    Script,
-    sample_case,
-)
+from tests.report.sample import DIRECTORY, WITHHELD_TEXT, Case, sample_case
+from tests.report.sample_facts import ALLOCATOR, CAUSE, COPY, OPENED
+from tests.report.sample_script import Script
 
 
 def test_timeline_is_ordered_by_instant_then_seq():

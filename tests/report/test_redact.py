@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from bot.report.redact import DEFAULT_RULES, Masker, Rule, redact
-from tests.report.sample import ALLOCATOR, SECRETS, sample_case
+from tests.report.sample import SECRETS, sample_case
+from tests.report.sample_facts import ALLOCATOR
 
 
 @pytest.mark.parametrize(

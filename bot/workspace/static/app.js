@@ -4,6 +4,7 @@ import { blocks, plain, shown } from "/page/blocks.js";
 import { makeComposer } from "/page/composer.js";
 import { icon } from "/page/icons.js";
 import { author, avatar, messageNode } from "/page/messages.js";
+import { menu, toast } from "/page/popups.js";
 import { drawTraffic, noteExchange, resetTraffic } from "/page/traffic.js";
 import { dayOf, el, mrkdwn, setZone, switchLanguage, word } from "/page/text.js";
 
@@ -43,29 +44,10 @@ async function control(path, body) {
     return { ok: false };
   }
 }
-function toast(text) {
-  const node = $("toast");
-  node.textContent = text;
-  node.hidden = false;
-  clearTimeout(toast.timer);
-  toast.timer = setTimeout(() => { node.hidden = true; }, 5000);
-}
 
 const composer = makeComposer({ world, here, control });
 
 // ---- menus and questions
-function menu(anchor, entries) {
-  const node = $("menu");
-  node.replaceChildren(...entries.map((entry) => el("button", {
-    type: "button", role: "menuitem", class: entry.isDanger ? "danger" : "",
-    onclick: () => { node.hidden = true; entry.run(); },
-  }, entry.label)));
-  node.hidden = false;
-  const box = anchor.getBoundingClientRect();
-  const top = Math.min(box.bottom + 4, innerHeight - node.offsetHeight - 8);
-  node.style.top = `${Math.max(8, top)}px`;
-  node.style.left = `${Math.max(8, Math.min(box.left, innerWidth - node.offsetWidth - 8))}px`;
-}
 document.addEventListener("click", (event) => {
   if (!$("menu").contains(event.target) && !event.target.closest("[data-menu], .tools, .overflow")) $("menu").hidden = true;
 });
@@ -422,14 +404,31 @@ function switchTheme() {
 }
 
 // ---- the live copy
-async function load() {
-  const snapshot = await (await fetch("/page/state")).json();
-  Object.assign(world, snapshot, { messages: new Map(snapshot.messages.map((m) => [keyOf(m), m])) });
+// A snapshot may be older than the notes that arrive while it is fetched, so those are taken again after it.
+let loading = null;
+let isStale = false;
+const meanwhile = [];
+function load() {
+  if (loading) isStale = true;
+  else loading = fetchAll().finally(() => { loading = null; });
+  return loading;
+}
+async function fetchAll() {
+  do {
+    isStale = false;
+    const snapshot = await (await fetch("/page/state")).json();
+    Object.assign(world, snapshot, { messages: new Map(snapshot.messages.map((m) => [keyOf(m), m])) });
+  } while (isStale);
   if (!people().some((u) => u.id === here.me)) here.me = people()[0].id;
   setZone(world.users.find((u) => u.id === here.me)?.tz);
+  meanwhile.splice(0).forEach(apply);
   redraw("all");
 }
 function take(note) {
+  if (loading && ["message", "deleted", "views"].includes(note.kind)) meanwhile.push(note);
+  return apply(note);
+}
+function apply(note) {
   switch (note.kind) {
     case "message": {
       const m = note.message;

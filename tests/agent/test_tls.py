@@ -1,0 +1,92 @@
+"""TLS and mutual TLS by configuration, with certificates made here."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.agent.live_agent import LiveAgent
+
+
+def _certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
+        )
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    folder.mkdir(exist_ok=True)
+    paths = folder / f"{name}.pem", folder / f"{name}.key"
+    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return paths
+
+
+def _ask(agent: LiveAgent, context: ssl.SSLContext) -> int:
+    with httpx.Client(verify=context) as client:
+        return client.post(
+            f"{agent.url}/v1/probes/host_memory",
+            json={"args": {}},
+            headers={"Authorization": f"Bearer {agent.token('host_memory', {})}"},
+        ).status_code
+
+
+def test_agent_serves_over_tls(agent_factory: Callable[..., LiveAgent], tmp_path: Path) -> None:
+    certificate, key = _certificate(tmp_path, "server")
+    agent = agent_factory(RCA_AGENT_TLS_CERT=str(certificate), RCA_AGENT_TLS_KEY=str(key))
+    assert _ask(agent, ssl.create_default_context(cafile=str(certificate))) == 200
+    with pytest.raises(httpx.ConnectError):
+        _ask(agent, ssl.create_default_context())
+
+
+def test_certificate_and_key_that_do_not_match_stop_the_start(
+    agent_factory: Callable[..., LiveAgent], tmp_path: Path
+) -> None:
+    certificate, _ = _certificate(tmp_path, "server")
+    _, other = _certificate(tmp_path, "other")
+    with pytest.raises(AssertionError, match="RCA_AGENT_TLS_CERT"):
+        agent_factory(RCA_AGENT_TLS_CERT=str(certificate), RCA_AGENT_TLS_KEY=str(other))
+
+
+def test_mutual_tls_turns_away_who_has_no_certificate(
+    agent_factory: Callable[..., LiveAgent], tmp_path: Path
+) -> None:
+    server, key = _certificate(tmp_path, "server")
+    client, client_key = _certificate(tmp_path, "client")
+    agent = agent_factory(
+        RCA_AGENT_TLS_CERT=str(server),
+        RCA_AGENT_TLS_KEY=str(key),
+        RCA_AGENT_CLIENT_CA=str(client),
+    )
+    known = ssl.create_default_context(cafile=str(server))
+    known.load_cert_chain(client, client_key)
+    assert _ask(agent, known) == 200
+    with pytest.raises(httpx.TransportError):
+        _ask(agent, ssl.create_default_context(cafile=str(server)))
