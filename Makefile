@@ -76,6 +76,7 @@ lint: setup  ## style, types, import directions, spelling
 fix: setup  ## what can be put right by itself
 	@$(VENV)/bin/ruff check --fix-only bot commands tests
 	@$(VENV)/bin/ruff format bot commands tests
+	@$(PYTHON) -m tests.readme_tables
 
 bench: test-packages setup  ## figures, as ratios against a peer in the same run
 	@$(PYTHON) -m tests.bench $(ARGS)

@@ -107,13 +107,13 @@ def _agents(settings: Settings, inventory: Inventory) -> NodeAgents | None:
     if settings.agent_key is None:
         return None
     try:
-        key = settings.agent_key.read_bytes()
-    except OSError as error:
+        key = settings.agent_key.read_text()
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"RCA_AGENT_KEY: {settings.agent_key} cannot be read: {error.strerror}; "
+            f"RCA_AGENT_KEY: {settings.agent_key} cannot be read: {error}; "
             "make one with: rca-bot agent keygen --out DIR"
         ) from error
-    return NodeAgents(inventory, key, clock=utc_now)
+    return NodeAgents(inventory, key, now=utc_now)
 
 
 def load_catalogue(settings: Settings) -> Catalogue:

@@ -185,7 +185,10 @@ def wrong(usage: str) -> CommandError:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that was probably meant."""
-    found = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.55)
+    typed, candidates = word.lower(), list(known)
+    # Two letters in the wrong order: the likeliest slip, which a similarity ratio underrates.
+    swapped = [name for name in candidates if sorted(name) == sorted(typed)]
+    found = swapped or difflib.get_close_matches(typed, candidates, n=1, cutoff=0.55)
     return found[0] if found else None
 
 

@@ -150,10 +150,10 @@ async def _agents(settings: Settings) -> list[Line]:
             )
         ]
     try:
-        key = settings.agent_key.read_bytes()
-    except OSError as error:
-        return [Line(Grade.FAIL, "agents", f"RCA_AGENT_KEY cannot be read: {error.strerror}")]
-    agents = NodeAgents(inventory, key, clock=utc_now)
+        key = settings.agent_key.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        return [Line(Grade.FAIL, "agents", f"RCA_AGENT_KEY cannot be read: {error}")]
+    agents = NodeAgents(inventory, key, now=utc_now)
     lines = []
     try:
         for node in inventory.nodes.values():

@@ -37,7 +37,7 @@ async def symptom_chart(
     """
     collected = await collect_symptoms(request, ports)
     facts = establish(collected, ports.catalogue)
-    panels = _symptom_panels(collected, facts)
+    panels = _symptom_panels(facts)
     if not panels:
         return None
     return ChartSpec(
@@ -65,7 +65,7 @@ async def recovery_chart(
     """
     collected = await collect_symptoms(request, ports)
     facts = establish(collected, ports.catalogue)
-    panels = _symptom_panels(collected, facts)
+    panels = _symptom_panels(facts)
     if not panels:
         return None
     fix = ChartMark(at=fixed_at, label=say("diagnosis.chart.fix"), kind="fix")
@@ -144,13 +144,13 @@ def deciding_charts(
         if hypothesis.cause == NOT_ESTABLISHED or hypothesis.probability < _LEAST_SHARE:
             continue
         shown: dict[str, ChartPanel] = {
-            panel.query: panel for panel in _symptom_panels(collected, facts)[:1]
+            panel.query: panel for panel in _symptom_panels(facts)[:1]
         }
         for reason in sorted(hypothesis.supports, key=lambda item: -item.weight):
             found = evidence.get(reason.ref)
             if found is not None and found.query not in shown and len(shown) < _MOST_PANELS:
                 shown[found.query] = _panel(found, _peers(facts, found))
-        if len(shown) < 2:  # noqa: PLR2004 - the symptom alone decides nothing
+        if len(shown) < 2:
             continue
         trigger = hypothesis.trigger.change if hypothesis.trigger else None
         changes = [
@@ -173,7 +173,7 @@ def deciding_charts(
     return tuple(charts)
 
 
-def _symptom_panels(collected: Collected, facts: Facts) -> tuple[ChartPanel, ...]:
+def _symptom_panels(facts: Facts) -> tuple[ChartPanel, ...]:
     sighted = [item.observation for item in facts.incident.sightings if item.observation]
     if not sighted:
         # Nothing deviates: the first signal that would show it, so that people see that it is calm.

@@ -38,7 +38,7 @@ def register(app: typer.Typer, make_ports: PortsOf) -> None:
     """Adds the command to `app`; `make_ports` opens the configured sources and closes them after."""
 
     @app.command()
-    def diagnose_command(  # noqa: PLR0913 - options of a command line
+    def diagnose_command(
         at: Annotated[str, typer.Option(help="Moment that is asked about, RFC 3339 with an offset.")],
         service: Annotated[str, typer.Option(help="Name of the service in the inventory.")],
         window: Annotated[str, typer.Option(help="How far back, for example 90m, 1h, 2d.")] = "1h",
@@ -122,7 +122,7 @@ def read_duration(text: str) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise typer.BadParameter(f"--window: {text!r} is no duration; write it like 90m, 1h or 2d")
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    if not 60 <= seconds <= 30 * 86_400:  # noqa: PLR2004 - bounds stand in the message
+    if not 60 <= seconds <= 30 * 86_400:
         raise typer.BadParameter("--window: must be between 1m and 30d")
     return seconds
 

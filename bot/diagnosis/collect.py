@@ -3,63 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
-from statistics import median
 from typing import TypeVar
 
 from bot.cause import Movement, Signal, SymptomKind
-from bot.diagnosis.collected import Collected, Reading
-from bot.diagnosis.collect_logs import LogAnswers, collect_logs
-from bot.diagnosis.plan import Scope, is_heavy, metrics_in, probes_for, signals_needed
+from bot.diagnosis.collect_logs import collect_logs
+from bot.diagnosis.collect_metrics import Progress, find_resolution, read_metrics
+from bot.diagnosis.collected import Collected
+from bot.diagnosis.plan import is_heavy, probes_for, signals_needed
 from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
-from bot.domain.change import Change
 from bot.domain.evidence import EvidenceSource, Gap, SourceState
-from bot.domain.finding import ProbeResult, ProbeStatus
+from bot.domain.finding import ProbeStatus
 from bot.domain.hypothesis import Layer
 from bot.domain.instant import Window
 from bot.errors import BotError, EvidenceError, Reason
-from bot.source import MetricsSource, Span
 
 T = TypeVar("T")
 
-_USUAL_RESOLUTION = 15.0
-_MOST_POINTS = 720
-"""Points per series that are enough to see an onset and to draw it."""
-
-_DAY = 86_400.0
-_HISTORY_STEP = 300.0
-_HISTORY_RATE = 600.0
-_TREND_SECONDS = 6 * 3_600.0
 _TRACE_SLICES = 12
 _TRACES_PER_SLICE = 12
 _PROBE_SECONDS = 6.0
-
-
-@dataclass(slots=True)
-class _Progress:
-    """What has arrived so far; filled by the tasks, read when the deadline has passed."""
-
-    window: Window
-    resolution: float = _USUAL_RESOLUTION
-    rate: float = 4 * _USUAL_RESOLUTION
-    now: dict[str, Reading] = field(default_factory=dict)
-    history: dict[str, list[Reading]] = field(default_factory=dict)
-    trends: dict[str, Reading] = field(default_factory=dict)
-    logs: LogAnswers = field(default_factory=LogAnswers)
-    spans: list[Span] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
-    probes: list[ProbeResult] = field(default_factory=list)
-    answered: set[str] = field(default_factory=set)
-    gaps: list[Gap] = field(default_factory=list)
 
 
 async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected:
     """Reads all sources; never raises for one that is down, late or empty."""
     service = ports.service(request.service)
     nodes = service.nodes
-    progress = _Progress(window=Window.before(request.at, 1.5 * request.window_seconds))
+    progress = Progress(window=Window.before(request.at, 1.5 * request.window_seconds))
     found_window = asyncio.Event()
     seconds = request.deadline_seconds
     declared = declared_signals(request)
@@ -67,12 +39,12 @@ async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected
     async def metrics() -> None:
         try:
             if ports.metrics is not None:
-                await _resolution(ports.metrics, request, ports, progress)
+                await find_resolution(ports.metrics, request, ports, progress)
         finally:
             found_window.set()
         if ports.metrics is not None:
             asked = (*signals_needed(ports.catalogue), *declared.values())
-            await _metrics(ports.metrics, request, ports, progress, asked)
+            await read_metrics(ports.metrics, request, ports, progress, asked)
 
     async def logs() -> None:
         await found_window.wait()
@@ -120,7 +92,7 @@ async def collect_symptoms(request: DiagnosisRequest, ports: DiagnosisPorts) -> 
     Raises:
         EvidenceError: the metrics source did not answer.
     """
-    progress = _Progress(window=Window.before(request.at, 1.5 * request.window_seconds))
+    progress = Progress(window=Window.before(request.at, 1.5 * request.window_seconds))
     declared = declared_signals(request)
     source = ports.metrics
     if source is None:
@@ -130,8 +102,8 @@ async def collect_symptoms(request: DiagnosisRequest, ports: DiagnosisPorts) -> 
     shown = [item for item in ports.catalogue.signals.values() if item.symptom is not None]
     try:
         async with asyncio.timeout(request.deadline_seconds):
-            await _resolution(source, request, ports, progress)
-            await _metrics(source, request, ports, progress, [*shown, *declared.values()])
+            await find_resolution(source, request, ports, progress)
+            await read_metrics(source, request, ports, progress, [*shown, *declared.values()])
     except TimeoutError as error:
         raise EvidenceError(
             f"metrics: not finished within {request.deadline_seconds:g} s; ask for a shorter window",
@@ -165,7 +137,7 @@ async def _within(
     job: Callable[[], Awaitable[None]],
     port: object,
     seconds: float,
-    progress: _Progress,
+    progress: Progress,
     down: set[str],
 ) -> None:
     if port is None:
@@ -196,109 +168,8 @@ async def _within(
         down.add(name)
 
 
-async def _resolution(
-    source: MetricsSource, request: DiagnosisRequest, ports: DiagnosisPorts, progress: _Progress
-) -> None:
-    """Finds the scrape interval and since when there is history at all."""
-    scope = Scope(service=ports.service(request.service), nodes=(), rate_seconds=60)
-    timeout = request.deadline_seconds
-    window = progress.window
-    gaps: list[float] = []
-    for selector in (scope.fill("up{$service}"), 'up{job!=""}'):
-        for reach in ("2m", "30m"):
-            raw = await source.instant(f"{selector}[{reach}]", request.at, timeout_seconds=timeout)
-            for series in raw.items:
-                times = [sample.at.timestamp() for sample in series.samples]
-                gaps.extend(b - a for a, b in zip(times, times[1:], strict=False))
-            if len(gaps) >= 3:
-                break
-        if len(gaps) >= 3:
-            break
-    if gaps:
-        progress.resolution = max(1.0, round(median(gaps)))
-    progress.rate = 4 * progress.resolution
-    coarse = max(1.0, window.seconds / 300)
-    history = await source.range(
-        scope.fill("up{$service}"), window, step_seconds=coarse, timeout_seconds=timeout
-    )
-    firsts = [series.samples[0].at for series in history.items if series.samples]
-    if firsts:
-        first = min(firsts) - timedelta(seconds=coarse)
-        if (request.at - first).total_seconds() < 0.8 * window.seconds:
-            progress.window = Window(max(first, window.start), request.at)
-
-
-async def _metrics(
-    source: MetricsSource,
-    request: DiagnosisRequest,
-    ports: DiagnosisPorts,
-    progress: _Progress,
-    signals: Sequence[Signal],
-) -> None:
-    timeout = request.deadline_seconds
-    week = Window.before(request.at, 1.5 * _DAY)
-    names = await source.names(week, timeout_seconds=timeout)
-    progress.answered.add("metrics")
-    service = ports.service(request.service)
-    scope = Scope(service=service, nodes=service.nodes, rate_seconds=progress.rate)
-    slow = Scope(service=service, nodes=service.nodes, rate_seconds=_HISTORY_RATE)
-    step = max(progress.resolution, round(progress.window.seconds / _MOST_POINTS))
-    trend_step = max(progress.resolution, _HISTORY_STEP)
-
-    async def one(signal: Signal) -> None:
-        for query in signal.queries:
-            if not metrics_in(query) <= names:
-                continue
-            asked = scope.fill(query)
-            for text in (asked, scope.by_instance(query)):
-                if text is None:
-                    continue
-                reading = await _read(source, text, progress.window, step, timeout, progress)
-                if reading is not None and reading.series:
-                    progress.now[signal.name] = reading
-                    await more(signal, query)
-                    return
-
-    async def more(signal: Signal, query: str) -> None:
-        if signal.seasonal:
-            for back in (_DAY, 7 * _DAY):
-                shift = timedelta(seconds=back)
-                then = Window(
-                    request.at - shift - timedelta(seconds=1_800),
-                    request.at - shift + timedelta(seconds=900),
-                )
-                reading = await _read(
-                    source, slow.fill(query), then, _HISTORY_STEP, timeout, progress
-                )
-                if reading is not None and reading.series:
-                    progress.history.setdefault(signal.name, []).append(reading)
-        if signal.trend:
-            span = Window.before(request.at, _TREND_SECONDS)
-            reading = await _read(source, slow.fill(query), span, trend_step, timeout, progress)
-            if reading is not None and reading.series:
-                progress.trends[signal.name] = reading
-
-    await asyncio.gather(*(one(signal) for signal in signals))
-
-
-async def _read(
-    source: MetricsSource, query: str, window: Window, step: float, timeout: float, progress: _Progress
-) -> Reading | None:
-    try:
-        answer = await source.range(query, window, step_seconds=step, timeout_seconds=timeout)
-    except EvidenceError as error:
-        progress.gaps.append(
-            Gap(
-                source=EvidenceSource.METRICS, plugin="metrics", query=query,
-                reason=error.reason.value, detail=str(error),
-            )
-        )  # fmt: skip
-        return None
-    return Reading(query=query, window=window, series=answer.items, partial=answer.partial)
-
-
 async def _traces(
-    request: DiagnosisRequest, ports: DiagnosisPorts, progress: _Progress
+    request: DiagnosisRequest, ports: DiagnosisPorts, progress: Progress
 ) -> None:
     source = ports.traces
     if source is None:
@@ -328,7 +199,7 @@ async def _traces(
 
 
 async def _events(
-    request: DiagnosisRequest, ports: DiagnosisPorts, progress: _Progress
+    request: DiagnosisRequest, ports: DiagnosisPorts, progress: Progress
 ) -> None:
     if ports.changes is None:
         return
@@ -339,7 +210,7 @@ async def _events(
 
 
 async def _probes(
-    request: DiagnosisRequest, ports: DiagnosisPorts, nodes: tuple[str, ...], progress: _Progress
+    request: DiagnosisRequest, ports: DiagnosisPorts, nodes: tuple[str, ...], progress: Progress
 ) -> None:
     runner = ports.probes
     if runner is None:
@@ -378,7 +249,7 @@ def _configured(ports: DiagnosisPorts) -> set[str]:
 def _finished(
     request: DiagnosisRequest,
     nodes: tuple[str, ...],
-    progress: _Progress,
+    progress: Progress,
     down: set[str],
     absent: set[str],
 ) -> Collected:

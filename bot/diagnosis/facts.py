@@ -138,7 +138,7 @@ def _growth(reading: Reading | None, observation: Observation) -> tuple[float, f
         if entity_of(series) != observation.entity:
             continue
         found = points(series)
-        if len(found) < 12:  # noqa: PLR2004 - an hour at five minutes; less is no trend
+        if len(found) < 12:
             return None
         seconds = found[-1][0] - found[0][0]
         late = [pair for pair in found if pair[0] >= found[-1][0] - seconds / 3]

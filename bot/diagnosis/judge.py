@@ -26,14 +26,16 @@ from bot.cause import (
 )
 from bot.diagnosis.facts import Facts
 from bot.diagnosis.observation import Observation
-from bot.diagnosis.wording import evidence_of, evidence_of_finding
-from bot.domain.change import Change
+from bot.diagnosis.wording import (
+    change_text,
+    evidence_of,
+    evidence_of_change,
+    evidence_of_finding,
+)
 from bot.domain.evidence import Evidence, EvidenceSource, digest_of
 from bot.domain.instant import Window
-from bot.domain.text import Localized
 from bot.locales import say
 from bot.source import LogLine
-
 
 _NEIGHBOUR_SIGNALS = ("writes.others", "host.cpu_neighbour")
 
@@ -245,32 +247,6 @@ class Bench:
                 )
 
 
-def change_text(change: Change) -> str:
-    """Everything that a change says, for patterns."""
-    details = " ".join(f"{key} {value}" for key, value in sorted(change.details.items()))
-    return f"{change.kind.value} {change.summary} {details}"
-
-
-def evidence_of_change(change: Change) -> Evidence:
-    """The citation of a change."""
-    return Evidence(
-        source=EvidenceSource.EVENTS,
-        plugin="changes",
-        summary=say(
-            "diagnosis.change.found",
-            id=change.id,
-            kind=Localized.verbatim(change.kind.value),
-            summary=change.summary,
-            at=f"{change.at:%Y-%m-%d %H:%M:%S}Z",
-        ),
-        query=f"change {change.id}",
-        window=Window(change.at, change.at),
-        samples=1,
-        digest=digest_of(change.to_json()),
-        component=change.service,
-    )
-
-
 def _holds(test: SignalTest, item: Observation) -> bool | None:
     """Whether a test holds for one observation, None when that cannot be told."""
     if test.movement is Movement.STOPPED:
@@ -335,7 +311,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-def _verdict(holds: bool) -> Verdict:  # noqa: FBT001 - a truth value turned into its verdict
+def _verdict(holds: bool) -> Verdict:
     return Verdict.TRUE if holds else Verdict.FALSE
 
 

@@ -57,7 +57,7 @@ class Reader:
             line = mark.line + 1 if mark else 1
             reader.faults.append(Fault(path=path, line=line, message=f"no YAML: {problem}"))
             return reader
-        reader.data = reader._plain(node, ()) if node is not None else {}  # noqa: SLF001
+        reader.data = reader._plain(node, ()) if node is not None else {}
         return reader
 
     def _plain(self, node: yaml.Node, where: Where) -> Any:
@@ -86,11 +86,11 @@ class Reader:
         """The value at a path, None where there is none."""
         value = self.data
         for key in where:
-            if isinstance(value, Mapping) and key in value:
+            if not isinstance(value, Mapping | list):
+                return None
+            try:
                 value = value[key]
-            elif isinstance(value, list) and isinstance(key, int) and key < len(value):
-                value = value[key]
-            else:
+            except (KeyError, IndexError, TypeError):
                 return None
         return value
 

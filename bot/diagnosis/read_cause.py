@@ -15,7 +15,7 @@ from bot.cause import (
     SymptomKind,
 )
 from bot.diagnosis.marked_yaml import Reader, Where
-from bot.diagnosis.read_test import read_kinds, read_test
+from bot.diagnosis.read_predicate import read_kinds, read_test
 from bot.domain.hypothesis import Layer
 from bot.domain.text import Localized
 

@@ -19,22 +19,22 @@ _TENANT = ("tenant", "tenant_id", "customer", "org")
 
 _MEASURED = re.compile(
     r"\d+(\.\d+)?\s*(ms|s|sec|秒|毫秒|%|percent|x|倍|/s|rps|qps|5\d\d)|\b5\d\d\b|\bx\s?\d|from .+ to |从.+到",
-    re.I,
+    re.IGNORECASE,
 )
 _THING = re.compile(
     r"latenc|p\d\d|ttft|tpot|time ?out|error|5xx|5\d\d|fail|quality|accura|garbage|nan|throughput|tokens?/s"
     r"|queue|oom|crash|restart|stuck|hang|延迟|耗时|超时|错误|报错|失败|质量|准确|乱码|吞吐|排队|崩溃|重启|卡住|显存",
-    re.I,
+    re.IGNORECASE,
 )
 _WHO = re.compile(
     r"\b(node|gpu|pod|replica|tenant|customer|model|region|cluster|all|every|only)\b"
     r"|节点|副本|租户|客户|模型|机房|集群|所有|全部|仅|只有",
-    re.I,
+    re.IGNORECASE,
 )
 _WHEN = re.compile(
     r"\b(since|from|at|after|before|yesterday|today|ago)\b.*\d|\d{1,2}:\d{2}|\b(yesterday|this morning|last night)\b"
     r"|从?\s*\d+\s*点|自.+起|昨天|今早|刚才|\d+\s*(分钟|小时|天)前",
-    re.I,
+    re.IGNORECASE,
 )
 
 

@@ -14,10 +14,10 @@ from bot.domain.instant import Window
 from bot.source import Span
 
 _PHASES = (
-    ("h2d", re.compile(r"h2d|copy|to_device|host.?to.?device|memcpy|pinned|staging", re.I)),
-    ("queue", re.compile(r"queue|wait|slot|schedul|batch", re.I)),
-    ("frontend", re.compile(r"preproc|token|read|load|fetch|decode_input|resize|feature|parse", re.I)),
-    ("compute", re.compile(r"compute|infer|forward|execut|generat|prefill|decode|engine|model", re.I)),
+    ("h2d", re.compile(r"h2d|copy|to_device|host.?to.?device|memcpy|pinned|staging", re.IGNORECASE)),
+    ("queue", re.compile(r"queue|wait|slot|schedul|batch", re.IGNORECASE)),
+    ("frontend", re.compile(r"preproc|token|read|load|fetch|decode_input|resize|feature|parse", re.IGNORECASE)),
+    ("compute", re.compile(r"compute|infer|forward|execut|generat|prefill|decode|engine|model", re.IGNORECASE)),
 )
 _FEWEST_BEFORE = 3
 _FEWEST_DURING = 3
@@ -119,7 +119,7 @@ def _count(
     if signal is None or len(before) < _FEWEST_BEFORE or quiet <= 0:
         return
     expected = len(before) / quiet * incident.seconds
-    if expected < 1.5:  # noqa: PLR2004 - with fewer the absence of traces may be chance
+    if expected < 1.5:
         return
     level = spread([expected])
     yield Observation(

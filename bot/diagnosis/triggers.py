@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from bot.cause import Cause
 from bot.diagnosis.facts import Facts
-from bot.diagnosis.judge import change_text
+from bot.diagnosis.wording import change_text
 from bot.domain.change import Change
 from bot.domain.hypothesis import Trigger
 from bot.inventory import Service

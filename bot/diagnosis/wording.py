@@ -6,6 +6,7 @@ import math
 
 from bot.cause import KnownFinding, Movement
 from bot.diagnosis.observation import Observation
+from bot.domain.change import Change
 from bot.domain.evidence import Evidence, EvidenceSource, digest_of
 from bot.domain.finding import Finding, ProbeResult
 from bot.domain.instant import Window
@@ -121,6 +122,32 @@ def evidence_of_finding(
         component=service,
         finding=finding.id if finding else None,
         is_abnormal=finding is not None and not (known is not None and known.clean),
+    )
+
+
+def change_text(change: Change) -> str:
+    """Everything that a change says, for patterns."""
+    details = " ".join(f"{key} {value}" for key, value in sorted(change.details.items()))
+    return f"{change.kind.value} {change.summary} {details}"
+
+
+def evidence_of_change(change: Change) -> Evidence:
+    """The citation of a change."""
+    return Evidence(
+        source=EvidenceSource.EVENTS,
+        plugin="changes",
+        summary=say(
+            "diagnosis.change.found",
+            id=change.id,
+            kind=Localized.verbatim(change.kind.value),
+            summary=change.summary,
+            at=f"{change.at:%Y-%m-%d %H:%M:%S}Z",
+        ),
+        query=f"change {change.id}",
+        window=Window(change.at, change.at),
+        samples=1,
+        digest=digest_of(change.to_json()),
+        component=change.service,
     )
 
 

@@ -37,9 +37,9 @@ LOOKS = 5
     summary="Anonymous, file and shared memory of a service's processes, their growth, and /dev/shm",
     cost=Cost.CHEAP,
     findings=("mem.anon_growth", "mem.shm_full", "mem.process_ok"),
-    arguments=(SERVICE, window_argument(4.0)),
+    arguments=(SERVICE, window_argument(3.0)),
     needs=("/proc/PID/smaps_rollup",),
-    deadline_seconds=9.0,
+    deadline_seconds=8.0,
 )
 def process_memory(context: ProbeContext, arguments: Arguments) -> Reading:
     """Five looks over the window. A slow leak does not show in seconds: then nothing is said about it."""

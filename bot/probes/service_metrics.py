@@ -30,9 +30,9 @@ SCRAPE_TIMEOUT_SECONDS = 2.0
     summary="Queue, running requests and progress counters from the engine's own metrics page",
     cost=Cost.CHEAP,
     findings=("svc.engine_frozen", "svc.queue_growing", "svc.metrics_ok"),
-    arguments=(SERVICE, window_argument(4.0)),
+    arguments=(SERVICE, window_argument(2.5)),
     needs=("[services.<name>] metrics of vLLM, SGLang, TGI, Triton, TorchServe or alike",),
-    deadline_seconds=10.0,
+    deadline_seconds=8.0,
 )
 def service_metrics(context: ProbeContext, arguments: Arguments) -> Reading:
     """Scrapes the page twice, `window_s` apart."""

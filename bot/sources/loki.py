@@ -109,7 +109,7 @@ class _in_shape:  # noqa: N801 - reads as a statement where it is used
 
 
 def _line(labels: Mapping[str, str], entry: Any) -> LogLine:
-    extra = entry[2] if len(entry) > 2 else None  # noqa: PLR2004 - third element since Loki 3
+    extra = entry[2] if len(entry) > 2 else None
     metadata: dict[str, str] = {}
     if isinstance(extra, Mapping):
         for part in ("structuredMetadata", "parsed"):
