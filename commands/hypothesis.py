@@ -141,6 +141,6 @@ def _answers(services: Services, chosen: Hypothesis) -> tuple[Localized, Localiz
     if not cause.prevention:
         return cause.summary, say("commands.prevention_open")
     return cause.summary, Localized(
-        " ".join(item.en for item in cause.prevention),
-        "".join(item.zh for item in cause.prevention),
+        "; ".join(item.en for item in cause.prevention),
+        "；".join(item.zh for item in cause.prevention),
     )

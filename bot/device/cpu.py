@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path, PurePath
 
 from bot.device.cgroup import CgroupTree, CpuQuota
 from bot.device.field import Unread, from_failure
-from bot.device.proc import CpuTimes, Pressure, ProcRoot
+from bot.device.proc import CpuTimes, Pressure, ProcRoot, TaskStat
 from bot.errors import ProbeError
 
 
@@ -67,8 +70,37 @@ def cpu_moment(
             quotas[name] = cgroups.cpu_quota(proc.cgroups(pids[0]))
         except ProbeError as failure:
             quotas[name] = from_failure(failure)
-    seconds = {(task.pid, task.comm): task.cpu_seconds for task in proc.tasks()}
+    seconds = {
+        (task.pid, program_name(proc, task)): task.cpu_seconds
+        for task in proc.tasks()
+        if not _is_own(proc, task)
+    }
     return CpuMoment(proc.cpu_times(), read_pressure(proc, "cpu"), quotas, seconds)
+
+
+def program_name(proc: ProcRoot, task: TaskStat) -> str:
+    """The process's name; for an interpreter the script or module that it runs, never its arguments."""
+    if not task.comm.startswith("python"):
+        return task.comm
+    words: list[str] = []
+    with contextlib.suppress(ProbeError):
+        words = list(proc.command_line(task.pid))[1:]
+    for index, word in enumerate(words):
+        if word == "-m" and index + 1 < len(words):
+            return f"{task.comm} -m {words[index + 1]}"[:80]
+        if word == "-c":
+            break
+        if not word.startswith("-"):
+            return f"{task.comm} {PurePath(word).name}"[:80]
+    return task.comm
+
+
+def _is_own(proc: ProcRoot, task: TaskStat) -> bool:
+    """The agent and the probes that run beside this one are no load of the node's own."""
+    if proc.path != Path("/proc"):
+        return False
+    agent = os.getppid()
+    return task.pid in {agent, os.getpid()} or task.parent == agent
 
 
 def read_pressure(proc: ProcRoot, resource: str) -> Pressure | Unread:

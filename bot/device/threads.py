@@ -113,14 +113,14 @@ def survey_threads(
     delay, delayed_threads, delayed = _run_delay(before, after, seconds)
     if isinstance(delay, Unread):
         not_checked.append(f"run delay: {delay.detail}")
-    waiters, lock_at, doubt = _lock(proc, pids, tallies)
+    waiters, lock_at, doubt, threads = _lock(proc, pids, tallies)
     if doubt:
         not_checked.append(doubt)
     return ThreadSurvey(
         seconds=seconds,
         samples=samples,
         processes=len(pids),
-        threads=len(table),
+        threads=max(len(table), threads),
         busy_threads=_busy(before, after, tallies),
         kinds={kind: sum(tally.kinds[kind] for tally in tallies) / samples for kind in ThreadKind},
         wait_channels=dict(channels.most_common(8)),
@@ -232,14 +232,14 @@ def _busy(
 
 def _lock(
     proc: ProcRoot, pids: list[int], tallies: list[_Tally]
-) -> tuple[int, str | None, str | None]:
-    """Waiters of one lock, its Python line, and what stays in doubt.
+) -> tuple[int, str | None, str | None, int]:
+    """Waiters of one lock, its Python line, what stays in doubt, and how many threads the stacks showed.
 
     Workers of an idle pool sleep on one futex exactly as waiters of a lock do; only their stacks differ.
     """
     kernel = round(sum(tally.kinds[ThreadKind.KERNEL_LOCK] for tally in tallies) / len(tallies))
     if kernel >= _SUSPICIOUS_WAITERS:
-        return kernel, "a lock inside the kernel", None
+        return kernel, "a lock inside the kernel", None, 0
     # The same address at most looks: one that is only passed through does not count.
     common = Counter(
         {
@@ -248,7 +248,7 @@ def _lock(
         }
     )
     if not common or common.most_common(1)[0][1] < _SUSPICIOUS_WAITERS:
-        return 0, None, None
+        return 0, None, None, 0
     address, waiters = common.most_common(1)[0]
     pid = int(address.split()[0])
     try:
@@ -261,7 +261,9 @@ def _lock(
                 f"{waiters} threads sleep on one futex: a lock or an idle pool cannot be told apart "
                 f"without stacks ({failure})"
             ),
+            0,
         )
     asking = [stack for stack in stacks if stack.waiting is Waiting.LOCK]
     at = Counter(str(stack.where) for stack in asking).most_common(1)
-    return (at[0][1], at[0][0], None) if at else (0, None, None)
+    # Threads come and go: the stacks are later than the table, so they count for themselves.
+    return (at[0][1], at[0][0], None, len(stacks)) if at else (0, None, None, 0)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from dataclasses import dataclass, field
 
 from bot.cause import Catalogue
 from bot.diagnosis.collected import Reading
-from bot.diagnosis.plan import log_selector, log_tests
+from bot.diagnosis.plan import any_of, log_selector, log_tests
 from bot.domain.evidence import EvidenceSource, Gap
 from bot.domain.instant import Window
 from bot.errors import EvidenceError
@@ -51,7 +50,7 @@ async def collect_logs(
 ) -> None:
     """Fills `into`: all lines, the loud ones apart so that a flood of quiet ones cannot hide them, and volumes."""
     own = log_selector(service.matchers)
-    around = '{node=~"' + "|".join(re.escape(node) for node in nodes).replace("\\", "\\\\") + '"}'
+    around = f'{{node=~"{any_of(nodes)}"}}'
     into.window = window
     once = "|".join(f"(?i:{test.pattern})" for test in log_tests(catalogue) if test.since_start)
     unit = f"{max(window.seconds / 90, 5):.0f}s"

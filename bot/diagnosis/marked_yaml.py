@@ -88,8 +88,9 @@ class Reader:
         for key in where:
             if not isinstance(value, Mapping | list):
                 return None
+            inside: Any = value
             try:
-                value = value[key]
+                value = inside[key]
             except (KeyError, IndexError, TypeError):
                 return None
         return value

@@ -38,7 +38,7 @@ class Scope:
         """A PromQL or LogQL text with its placeholders filled."""
         name = _quote(self.service.name)
         own = ",".join(f'{key}="{_quote(value)}"' for key, value in self.service.matchers.items())
-        nodes = "|".join(re.escape(node) for node in self.nodes).replace("\\", "\\\\") or ".+"
+        nodes = any_of(self.nodes) or ".+"
         for placeholder, text in (
             ("$service", own),
             ("$name", f'service="{name}"'),
@@ -55,9 +55,14 @@ class Scope:
         """The same question where a site labels hosts by `instance` only; None when it names no node."""
         if "$node" not in query or not self.nodes:
             return None
-        hosts = "|".join(re.escape(node) for node in self.nodes).replace("\\", "\\\\")
-        asked = query.replace("$node", f'instance=~"({hosts})(:[0-9]+)?"')
+        asked = query.replace("$node", f'instance=~"({any_of(self.nodes)})(:[0-9]+)?"')
         return self.fill(re.sub(r"by \(node(?=[,)])", "by (instance", asked))
+
+
+def any_of(names: Iterable[str]) -> str:
+    """A regular expression for any of the names, ready to stand between the quotes of a matcher."""
+    # A hyphen outside a class needs no escape, and an escaped one only hurts the reader of the query.
+    return "|".join(re.escape(name).replace("\\-", "-") for name in names).replace("\\", "\\\\")
 
 
 def metrics_in(query: str) -> frozenset[str]:

@@ -11,7 +11,7 @@ What each kind of entry carries in `data` (JSON values only; every text that a p
 | reaction | `ts`, `emoji`, `meaning`, `target` (seq), `removed` |
 | symptom | `id`, `metric`, `scope`, `since`; the statement is the text |
 | evidence | `evidence` (list of Evidence), `gaps` (list of Gap), `sources`, `layers`, `blind_spots`; `person` evidence is its text |
-| probe | `result` (ProbeResult), `purpose` = asked, experiment, capture, collection |
+| probe | `result` (ProbeResult) or `results` (list of them), `purpose` = asked, experiment, capture, collection |
 | change | `changes` (list of Change), `since` |
 | hypothesis | `op` = ranked (`hypotheses`), added (`cause`, `title`), moved (`cause`, `to`), rejected (`cause`; the reason is the text), confirmed (`cause`, `explains`, `trigger`, `deep_cause`, `prevention`) |
 | experiment | `op` = planned (`id`, `cause`, `probe`, `node`, `args`, `query`, `predicted`, `would_refute`), finished (`id`, `result`, `verdict`, `evidence`) |

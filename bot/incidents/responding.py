@@ -10,7 +10,7 @@ from typing import Any
 from bot.domain.change import Change
 from bot.domain.checklist import ChecklistChange, ProposalStatus
 from bot.domain.evidence import BlindSpot, Evidence, Gap, SourceState
-from bot.domain.finding import ProbeResult
+from bot.domain.finding import ProbeResult, ProbeStatus
 from bot.domain.hypothesis import Hypothesis, LayerVerdict, NextExperiment, Trigger
 from bot.domain.incident import ExperimentVerdict, Incident, IncidentStatus, Scope
 from bot.domain.instant import to_rfc3339
@@ -221,6 +221,25 @@ class Responding:
         )
         name = f"probe:{result.probe}:{result.node}:{step}"
         return await self.write(incident_id, via, lambda _: [draft], step=name)
+
+    async def record_readings(
+        self, incident_id: str, results: Sequence[ProbeResult], via: Via, *, purpose: str
+    ) -> Recorded:
+        """Records what many probes answered, as one entry: twenty lines of "ok" would bury what people say."""
+        answered = sum(1 for item in results if item.status is ProbeStatus.OK)
+        draft = self._draft(
+            EntryKind.PROBE,
+            say(
+                "incident.probes_answered",
+                count=len(results),
+                answered=answered,
+                nodes=", ".join(sorted({item.node for item in results})),
+            ),
+            via,
+            {"results": [item.to_json() for item in results], "purpose": purpose},
+        )
+        drafts = [draft] if results else []
+        return await self.write(incident_id, via, lambda _: drafts, step=f"readings:{purpose}")
 
     async def add_hypothesis(
         self, incident_id: str, cause: str | None, title: Localized, via: Via

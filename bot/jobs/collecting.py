@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from bot.checkpoint import reached
 from bot.diagnosis.charts import deciding_charts
@@ -46,10 +47,11 @@ class Collecting:
             self._services.ports.service(incident.service),
         )
         reached("evidence.collected")
-        for result in collected.probes:
-            await self._services.responding.record_probe(
-                incident.id, result, via, purpose="collection"
-            )
+        # What was found is dated when it was found: the search itself takes seconds.
+        via = replace(via, at=self._services.clock())
+        await self._services.responding.record_readings(
+            incident.id, collected.probes, via, purpose="collection"
+        )
         await self._services.responding.record_evidence(
             incident.id,
             via,

@@ -82,6 +82,7 @@ class Probing:
             incident_id, experiment_id, cause, planned, via
         )
         verdict, text, results = await self._test(incident, hypothesis, planned, payload)
+        via = self._via(claim, payload["by"])
         for result in results:
             await self._services.responding.record_probe(
                 incident_id, result, via, purpose="experiment"
@@ -150,7 +151,6 @@ class Probing:
         payload = claim.job.payload
         incident_id = payload["incident"]
         incident = (await self._services.journal.load(incident_id)).incident
-        system = self._via(claim, payload["by"])
         captured: list[str] = []
         if payload["capture"] and incident.service:
             nodes = list(incident.scope.nodes) or [
@@ -159,10 +159,9 @@ class Probing:
             results = await self._run_all(
                 CAPTURED, nodes, {"service": incident.service}, payload, CAPTURE_SECONDS
             )
-            for result in results:
-                await self._services.responding.record_probe(
-                    incident_id, result, system, purpose="capture"
-                )
+            await self._services.responding.record_readings(
+                incident_id, results, self._via(claim, payload["by"]), purpose="capture"
+            )
             captured = sorted({item.probe for item in results if item.status is ProbeStatus.OK})
         via = Via(
             by=payload["by"],

@@ -70,7 +70,7 @@ def process_stacks(context: ProbeContext, arguments: Arguments) -> Reading:
             failures.append(failure)
     if not series:
         raise failures[0]
-    # A shell or a native helper among the processes is no gap; a Python process that could not be read is one.
+    # A shell or a native tool among the processes is no gap; a Python process that could not be read is one.
     unread = [str(item) for item in failures if item.reason is not Reason.UNSUPPORTED]
     gaps = [*(not_checked if len(tasks) > MAX_PROCESSES else []), *unread]
     findings = [finding for item in series for finding in _findings(item)]

@@ -354,14 +354,17 @@ def _checklist_reasons(entries: Sequence[Entry]) -> dict[int, Localized]:
 
 
 def _probes(entries: Sequence[Entry]) -> tuple[RawProbe, ...]:
+    """Every reading that the timeline holds, in its order."""
     return tuple(
         RawProbe(
             seq=entry.seq,
             purpose=str(entry.data.get("purpose") or ""),
-            result=ProbeResult.from_json(entry.data["result"]),
+            result=ProbeResult.from_json(result),
         )
         for entry in entries
-        if entry.kind is EntryKind.PROBE and isinstance(entry.data.get("result"), Mapping)
+        if entry.kind is EntryKind.PROBE
+        for result in (entry.data.get("results") or [entry.data.get("result")])
+        if isinstance(result, Mapping)
     )
 
 

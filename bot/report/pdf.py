@@ -12,7 +12,7 @@ from bot.domain.postmortem import Postmortem
 from bot.domain.text import Locale
 from bot.errors import BotError, Reason
 from bot.locales import translate
-from bot.report.blocks import Figure, Page, Paragraph, Span, Tone
+from bot.report.blocks import Details, Figure, Page, Paragraph, Span, Tone
 from bot.report.fonts import INSTALL_HINT, covered_characters, find_chinese_font
 from bot.report.html import write_html
 from bot.report.outline import outline
@@ -34,7 +34,8 @@ def write_pdf(report: Postmortem, locale: Locale) -> bytes:
     font = find_chinese_font()
     if font is None:
         _log.warning("no font covers Chinese, the PDF is written in English: %s", INSTALL_HINT)
-    page = outline(report, locale if font else Locale.EN)
+    locale = locale if font else Locale.EN
+    page = _without_raw(outline(report, locale), translate(locale, "report.probe.raw_elsewhere"))
     if font is None:
         page = _with_notice(page, translate(Locale.EN, "report.no_chinese_font", hint=INSTALL_HINT))
     page = _fitted(page, _shower(covered_characters(font)))
@@ -88,6 +89,17 @@ def _fitted_svg(content: bytes, show: Callable[[str], str]) -> bytes:
         letter if letter.isascii() else show(letter).replace("<", "&lt;").replace(">", "&gt;")
         for letter in text
     ).encode()
+
+
+def _without_raw(page: Page, note: str) -> Page:
+    """Nobody reads dozens of pages of JSON on paper: the table of readings stays, the raw text is in HTML and Markdown."""
+    sections = []
+    for section in page.sections:
+        kept = tuple(block for block in section.blocks if not isinstance(block, Details))
+        if len(kept) < len(section.blocks):
+            kept = (*kept, Paragraph(spans=(Span(note),), tone=Tone.MUTED))
+        sections.append(replace(section, blocks=kept))
+    return replace(page, sections=tuple(sections))
 
 
 def _with_notice(page: Page, text: str) -> Page:

@@ -86,43 +86,45 @@ def _card(incident: Incident, _: Mapping[str, Any]) -> Groups:
     return {"": (*buttons, _button("rca.export", "export"))}
 
 
-def _walk(*, back: bool = True, go_on: bool = True) -> tuple[Button, ...]:
-    buttons = []
-    if go_on:
-        buttons.append(_button("rca.step.next", "next", style="primary"))
+def _walk(context: Mapping[str, Any], *, back: bool = True) -> tuple[Button, ...]:
+    """On, back, past the gate; the way on stands out only where the gate is open."""
+    style = None if context.get("missing") else "primary"
+    buttons = [_button("rca.step.next", "next", style=style)]
     if back:
         buttons.append(_button("rca.step.back", "back"))
     return (*buttons, _button("rca.gate.pass", "pass"), _button("rca.mitigate", "mitigate"))
 
 
-def _symptom(incident: Incident, _: Mapping[str, Any]) -> Groups:
-    first = [_button("rca.symptom", "symptom", style="primary")]
+def _symptom(incident: Incident, context: Mapping[str, Any]) -> Groups:
+    first = [
+        _button("rca.symptom", "symptom", style="primary" if context.get("missing") else None)
+    ]
     scope = incident.scope
     if not scope.is_confirmed and (scope.nodes or scope.replicas or scope.models or scope.tenants):
         first.append(_button("rca.scope.confirm", "scope"))
-    return {"": (*first, _button("rca.step.next", "next"), *_walk(back=False, go_on=False))}
+    return {"": (*first, *_walk(context, back=False))}
 
 
-def _information(_: Incident, __: Mapping[str, Any]) -> Groups:
-    return {"": (_button("rca.collect", "collect"), *_walk())}
+def _information(_: Incident, context: Mapping[str, Any]) -> Groups:
+    return {"": (_button("rca.collect", "collect"), *_walk(context))}
 
 
-def _hypotheses_step(_: Incident, __: Mapping[str, Any]) -> Groups:
-    return {"": (_button("rca.hypothesis.add", "add"), *_walk())}
+def _hypotheses_step(_: Incident, context: Mapping[str, Any]) -> Groups:
+    return {"": (_button("rca.hypothesis.add", "add"), *_walk(context))}
 
 
-def _verification_step(incident: Incident, _: Mapping[str, Any]) -> Groups:
+def _verification_step(incident: Incident, context: Mapping[str, Any]) -> Groups:
     first = leading(incident)
     test: tuple[Button, ...] = ()
     if first is not None and first.next_experiment is not None:
-        test = (_test(first),)
-    return {"": (*test, *_walk())}
+        test = (_test(first, style="primary" if context.get("missing") else None),)
+    return {"": (*test, *_walk(context))}
 
 
-def _root_cause(incident: Incident, _: Mapping[str, Any]) -> Groups:
+def _root_cause(incident: Incident, context: Mapping[str, Any]) -> Groups:
     first = leading(incident)
     confirm = (_confirm(first),) if first is not None and incident.root_cause is None else ()
-    return {"": (*confirm, *_walk())}
+    return {"": (*confirm, *_walk(context))}
 
 
 def _review(incident: Incident, _: Mapping[str, Any]) -> Groups:
@@ -192,8 +194,8 @@ def _after_fix(incident: Incident, context: Mapping[str, Any]) -> Groups:
     return {"": (_button("rca.verify", "verify"),)}
 
 
-def _test(item: Hypothesis) -> Button:
-    return _button("rca.probe.run", "test", style="primary", cause=item.cause)
+def _test(item: Hypothesis, *, style: str | None = "primary") -> Button:
+    return _button("rca.probe.run", "test", style=style, cause=item.cause)
 
 
 def _reject(item: Hypothesis) -> Button:

@@ -40,6 +40,13 @@ class Prometheus:
         self._headers = connection.headers
         self._threads = ThreadPoolExecutor(_PARALLEL, thread_name_prefix="prometheus")
         self._local = threading.local()
+        self._sessions: list[requests.Session] = []
+
+    async def aclose(self) -> None:
+        """Lets the threads and their connections go; calls that are under way end by their own deadline."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for session in self._sessions:
+            session.close()
 
     async def names(self, window: Window, *, timeout_seconds: float) -> frozenset[str]:
         """Names of the metrics that have samples in `window`.
@@ -110,6 +117,7 @@ class Prometheus:
         if not hasattr(local, "client"):
             session = requests.Session()
             session.trust_env = False
+            self._sessions.append(session)
             session.hooks["response"].append(self._keep)
             local.client = PrometheusConnect(
                 url=self._url,

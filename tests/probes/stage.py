@@ -10,6 +10,7 @@ from typing import Any
 from bot.device.proc import ProcRoot
 from bot.domain.finding import FindingSeverity
 from bot.probe import Probe, ProbeContext, Reading
+from bot.probes.host_cpu import SETTLE_SECONDS
 
 STAT = "cpu  {user} 0 100 {idle} 0 0 0 {steal} 0 0\ncpu0 1 0 1 1 0 0 0 0 0 0\ncpu1 1 0 1 1 0 0 0 0 0 0\nbtime 1700000000\n"
 MEMINFO = "MemTotal: 16000000 kB\nMemAvailable: {available} kB\nShmem: 1 kB\n"
@@ -23,7 +24,7 @@ DISK = "259 0 nvme0n1 {reads} 0 0 {read_ms} {writes} 0 {sectors} {write_ms} 0 {b
 
 
 class Tree:
-    """A /proc tree of its own; `during` runs while the probe waits between its samples."""
+    """A /proc tree of its own; `during` runs while the probe waits between its samples, not while it settles."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -48,7 +49,8 @@ class Tree:
     def context(self, **changes: Any) -> ProbeContext:
         def wait(seconds: float) -> None:
             self.seconds += seconds
-            self.during()
+            if seconds != SETTLE_SECONDS:
+                self.during()
 
         context = ProbeContext(
             proc=ProcRoot(self.root),

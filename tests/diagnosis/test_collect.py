@@ -1,0 +1,157 @@
+"""All sources at once under one deadline; what is down, late or absent is a gap and never an exception."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from bot.cause import Catalogue
+from bot.diagnosis.collect import collect
+from bot.diagnosis.engine import diagnose
+from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
+from bot.domain.change import Change
+from bot.domain.evidence import Series, SourceState
+from bot.domain.finding import ProbeResult, ProbeStatus
+from bot.domain.hypothesis import NOT_ESTABLISHED
+from bot.domain.instant import Window
+from bot.errors import EvidenceError, Reason
+from bot.inventory import Inventory, Node
+from bot.source import Answer
+from tests.diagnosis.worlds import AT, CATALOGUE, NODE, SERVICE, change, series
+
+INVENTORY = Inventory(
+    nodes={NODE: Node(name=NODE, url=None)}, services={SERVICE.name: SERVICE}
+)
+REQUEST = DiagnosisRequest(service=SERVICE.name, at=AT, deadline_seconds=1.0)
+
+
+class Metrics:
+    """Knows one metric; keeps what it was asked."""
+
+    def __init__(self, *, error: EvidenceError | None = None, hang: bool = False) -> None:
+        self.error, self.hang, self.asked = error, hang, list[str]()
+
+    async def _gate(self) -> None:
+        if self.hang:
+            await asyncio.Event().wait()
+        if self.error is not None:
+            raise self.error
+
+    async def names(self, window: Window, *, timeout_seconds: float) -> frozenset[str]:
+        await self._gate()
+        return frozenset({"DCGM_FI_DEV_SM_CLOCK"})
+
+    async def range(
+        self, query: str, window: Window, *, step_seconds: float, timeout_seconds: float
+    ) -> Answer[Series]:
+        await self._gate()
+        self.asked.append(query)
+        found = series(1_700, 900, labels={"Hostname": NODE, "gpu": "0"}, window=window)
+        return Answer(items=(found,), query=query, window=window)
+
+    async def instant(self, query: str, at: datetime, *, timeout_seconds: float) -> Answer[Series]:
+        await self._gate()
+        found = series(1, 1, window=Window.before(at, 120), step=5)
+        return Answer(items=(found,), query=query, window=Window(at, at))
+
+
+class Probes:
+    """Answers at once, or never."""
+
+    def __init__(self, *, hang: str = "") -> None:
+        self.hang, self.ran = hang, list[tuple[str, str | None]]()
+
+    async def run(
+        self,
+        node: str,
+        probe: str,
+        args: Mapping[str, Any],
+        *,
+        subject: str,
+        timeout_seconds: float,
+        approved_by: str | None = None,
+    ) -> ProbeResult:
+        self.ran.append((probe, approved_by))
+        if probe == self.hang:
+            await asyncio.Event().wait()
+        return ProbeResult(
+            probe=probe, node=node, status=ProbeStatus.OK, started_at=AT, duration_seconds=0.0
+        )
+
+
+class Changes:
+    def __init__(self, *found: Change) -> None:
+        self.found = found
+
+    async def between(self, start: datetime, end: datetime) -> list[Change]:
+        return [item for item in self.found if start <= item.at <= end]
+
+
+def ports(catalogue: Catalogue = CATALOGUE, **doors: Any) -> DiagnosisPorts:
+    return DiagnosisPorts(
+        inventory=INVENTORY, catalogue=catalogue, clock=lambda: datetime.now(UTC), **doors
+    )
+
+
+async def test_metrics_that_exist_are_asked_at_the_scrape_interval_and_no_others() -> None:
+    metrics = Metrics()
+    found = await collect(REQUEST, ports(metrics=metrics))
+    assert found.resolution_seconds == 5
+    assert found.states["metrics"] is SourceState.OK
+    by_name_pattern = "__name__"
+    asked = {
+        query
+        for query in metrics.asked
+        if not query.startswith("up") and by_name_pattern not in query
+    }
+    assert asked == {f'DCGM_FI_DEV_SM_CLOCK{{Hostname=~"{NODE}"}}'}
+
+
+async def test_nothing_configured_still_gives_a_ranking() -> None:
+    diagnosis = await diagnose(REQUEST, ports())
+    assert diagnosis.hypotheses[0].cause == NOT_ESTABLISHED
+    assert set(diagnosis.sources.values()) == {SourceState.UNREACHABLE}
+
+
+async def test_refused_metrics_are_a_gap_with_the_reason() -> None:
+    error = EvidenceError("Prometheus at x: cannot be reached; check it", reason=Reason.REFUSED)
+    found = await collect(REQUEST, ports(metrics=Metrics(error=error), probes=Probes()))
+    assert found.states["metrics"] is SourceState.UNREACHABLE
+    assert found.states["probes"] is SourceState.OK
+    assert [gap.reason for gap in found.gaps if gap.plugin == "metrics"] == ["refused"]
+
+
+async def test_source_that_hangs_costs_the_deadline_and_not_what_the_others_found() -> None:
+    probes = Probes(hang="gpu_state")
+    started = time.monotonic()
+    found = await collect(
+        REQUEST,
+        ports(metrics=Metrics(hang=True), probes=probes, changes=Changes(change("c", "x", AT))),
+    )
+    assert time.monotonic() - started < 3
+    assert found.states["metrics"] is SourceState.UNREACHABLE
+    assert found.states["events"] is SourceState.OK
+    assert {result.probe for result in found.probes} >= {"host_cpu", "gpu_link"}
+    assert {gap.reason for gap in found.gaps} >= {"timeout"}
+
+
+@pytest.mark.parametrize("approver", [None, "U1"])
+async def test_heavy_probes_run_only_when_somebody_approves(approver: str | None) -> None:
+    probes = Probes()
+    request = replace(REQUEST, allow_heavy=True, approver=approver)
+    await collect(request, ports(probes=probes))
+    heavy = {name: by for name, by in probes.ran if name in ("golden_set", "h2d_bandwidth")}
+    assert heavy == ({} if approver is None else {"golden_set": "U1", "h2d_bandwidth": "U1"})
+    assert all(by is None for name, by in probes.ran if name not in heavy)
+
+
+async def test_changes_reach_back_a_week_and_no_further() -> None:
+    inside, outside = (change(str(days), "x", AT - timedelta(days=days)) for days in (6, 8))
+    found = await collect(REQUEST, ports(changes=Changes(inside, outside)))
+    assert [item.id for item in found.changes] == ["6"]
