@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 
-import bot.exporters
 from bot.cause import Catalogue
 from bot.diagnosis.knowledge import lint as lint_causes
 from bot.diagnosis.knowledge import load_causes, shipped_causes
 from bot.diagnosis.request import DiagnosisPorts
 from bot.errors import ConfigError
-from bot.exporter import Exporter
+from bot.exporters import exporters
 from bot.incidents.journal import Journal
 from bot.incidents.opening import Openings
 from bot.incidents.responding import Responding
@@ -24,7 +23,6 @@ from bot.inventory import Inventory, load_inventory
 from bot.jobs import beginnings
 from bot.jobs.outbox import Outbox, card_job
 from bot.jobs.services import Services
-from bot.registry import collect
 from bot.settings import Settings
 from bot.sop import lint as lint_sops
 from bot.sop import load_sop, shipped_sops
@@ -168,7 +166,6 @@ def build_services(
         beginnings.jobs_for_new,
         lambda incident: (card_job(incident),),
     )
-    exporters: Mapping[str, Exporter] = collect(bot.exporters, Exporter)
     return Services(
         settings=settings,
         clock=clock,
@@ -182,7 +179,7 @@ def build_services(
         ports=ports,
         catalogue=ports.catalogue,
         sop=load_sop([shipped_sops(), *_own(settings, "sops")]),
-        exporters=exporters,
+        exporters=exporters(),
         wake=wake,
     )
 

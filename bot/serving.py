@@ -14,6 +14,7 @@ from starlette.applications import Starlette
 from bot.app import build_services, open_ports, open_store
 from bot.diagnosis.request import DiagnosisPorts
 from bot.errors import ConfigError
+from bot.exporters import report_worker
 from bot.jobs import giving_up
 from bot.jobs.handlers import incident_handlers
 from bot.jobs.services import Services
@@ -124,6 +125,7 @@ class Deployment:
         finally:
             listener.close()
             chart_worker().close()
+            report_worker().close()
 
 
 def _listen(settings: Settings) -> socket.socket:

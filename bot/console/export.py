@@ -8,14 +8,13 @@ from typing import Annotated
 
 import typer
 
-import bot.exporters
 from bot.app import build_services, open_ports, open_store, utc_now
 from bot.domain.postmortem import Postmortem
 from bot.domain.text import Locale
 from bot.errors import BotError, Reason
 from bot.exporter import Exporter, ExportOptions
+from bot.exporters import exporters
 from bot.jobs.reporting import compile_report
-from bot.registry import collect
 from bot.settings import Settings, load_settings
 from bot.store.queue import Queue
 
@@ -34,7 +33,7 @@ def export(
     ] = None,
 ) -> None:
     """Compiles the report and prints the paths."""
-    known = {item.suffix: item for item in collect(bot.exporters, Exporter).values()}
+    known = exporters()
     wanted = [item.strip() for item in formats.split(",") if item.strip()]
     unknown = [item for item in wanted if item not in known]
     if unknown or not wanted:

@@ -11,7 +11,8 @@ from bot.domain.incident import Incident
 from bot.domain.postmortem import Postmortem
 from bot.domain.text import Localized
 from bot.domain.timeline import Draft, EntryKind
-from bot.exporter import Exporter, ExportOptions
+from bot.exporter import ExportOptions
+from bot.exporters import exporters, render_in_worker
 from bot.incidents.responding import Via
 from bot.jobs import outbox, requests
 from bot.jobs.services import Services
@@ -71,17 +72,16 @@ class Reporting:
         incident_id = payload["incident"]
         postmortem = await compile_report(self._services, incident_id)
         incident = (await self._services.journal.load(incident_id)).incident
-        wanted = self._exporters(payload["formats"])
+        known = exporters()
+        formats = [suffix for suffix in payload["formats"] if suffix in known]
+        options = ExportOptions(locale=incident.locale)
+        written = await render_in_worker(postmortem, formats, options)
         names: list[str] = []
-        for exporter in wanted:
-            written = await asyncio.to_thread(
-                exporter.export, postmortem, ExportOptions(locale=incident.locale)
-            )
-            name = f"{incident_id}.{exporter.suffix}"
-            await self._services.store.put_blob(blob_key(incident_id, name), written.content)
+        for suffix, export in written.items():
+            name = f"{incident_id}.{suffix}"
+            await self._services.store.put_blob(blob_key(incident_id, name), export.content)
             names.append(name)
         reached("report.compiled")
-        formats = [item.suffix for item in wanted]
         draft = Draft(
             kind=EntryKind.REPORT,
             at=self._services.clock(),
@@ -104,10 +104,6 @@ class Reporting:
             incident_id, via, lambda _: [draft], step="report", jobs=jobs
         )
         return Done()
-
-    def _exporters(self, suffixes: Sequence[str]) -> list[Exporter]:
-        known = {item.suffix: item for item in self._services.exporters.values()}
-        return [known[suffix] for suffix in suffixes if suffix in known]
 
     async def checklist(self, claim: Claim) -> Done | Later:
         """Proposes the changes of the checklist that this incident justifies."""

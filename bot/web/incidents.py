@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from html import escape
 
 from starlette.requests import Request
@@ -12,6 +11,7 @@ from starlette.routing import Route
 from bot.domain.text import Locale
 from bot.errors import BotError, Reason, StoreError
 from bot.exporter import ExportOptions
+from bot.exporters import exporters, render_in_worker
 from bot.incidents.journal import UnknownIncidentError
 from bot.jobs.reporting import compile_report
 from bot.jobs.services import Services
@@ -101,24 +101,20 @@ class IncidentPages:
             return _refused(request)
         incident_id = request.path_params["id"]
         suffix = request.path_params.get("suffix", "html")
-        exporter = next(
-            (item for item in self._services.exporters.values() if item.suffix == suffix), None
-        )
+        exporter = exporters().get(suffix)
         if exporter is None:
             return JSONResponse({"error": f"{suffix}: no such report format"}, status_code=404)
         try:
             incident = (await self._services.journal.load(incident_id)).incident
             locale = _locale(request, incident.locale)
             postmortem = await compile_report(self._services, incident_id)
-            written = await asyncio.to_thread(
-                exporter.export, postmortem, ExportOptions(locale=locale)
-            )
+            written = await render_in_worker(postmortem, [suffix], ExportOptions(locale=locale))
         except UnknownIncidentError as error:
             return JSONResponse({"error": str(error)}, status_code=404)
         except BotError as error:
             status = 503 if error.reason in (Reason.REFUSED, Reason.TIMEOUT) else 500
             return JSONResponse({"error": str(error)}, status_code=status)
-        return Response(written.content, media_type=exporter.media_type, headers=_INERT)
+        return Response(written[suffix].content, media_type=exporter.media_type, headers=_INERT)
 
 
 # The pages carry text from alerts and logs: even if some of it got through, it must do nothing.
