@@ -83,6 +83,7 @@ class Call:
 class Command:
     """One word of `/rca`: `usage` is its grammar, `summary` one line of help.
 
+    wants_incident: it works without an incident, but takes the channel's only open one.
     permission: what a person must be allowed to use the word at all; a command may ask for more.
     """
 
@@ -91,6 +92,7 @@ class Command:
     summary: Localized
     run: Callable[[Call, Services], Awaitable[Reply]]
     needs_incident: bool = True
+    wants_incident: bool = False
     permission: Permission | None = None
 
 
@@ -101,6 +103,7 @@ def command(
     en: str,
     zh: str,
     needs_incident: bool = True,
+    wants_incident: bool = False,
     permission: Permission | None = None,
 ) -> Callable[[Callable[[Call, Services], Awaitable[Reply]]], Command]:
     """Describes the decorated coroutine as a command; it registers nothing."""
@@ -112,6 +115,7 @@ def command(
             summary=Localized(en, zh),
             run=run,
             needs_incident=needs_incident,
+            wants_incident=wants_incident,
             permission=permission,
         )
 

@@ -20,6 +20,7 @@ MOST_LISTED = 30
     en="What was changed lately, newest first.",
     zh="近期变更，最新的在前。",
     needs_incident=False,
+    wants_incident=True,
 )
 async def changes(call: Call, services: Services) -> Reply:
     """Reads the stored change events; the incident's own service is marked."""

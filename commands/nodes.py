@@ -15,6 +15,7 @@ MOST_LISTED = 100
     en="Which nodes there are, and what runs on them.",
     zh="列出节点及其上运行的服务。",
     needs_incident=False,
+    wants_incident=True,
 )
 async def nodes(call: Call, services: Services) -> Reply:
     """From the inventory; the nodes of the incident's scope are marked."""

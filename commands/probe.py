@@ -26,6 +26,7 @@ MOST_NODES = 256
     en="Run a read-only check on nodes; one table marks the odd node out.",
     zh="在节点上执行只读检查；用一张表标出异常节点。",
     needs_incident=False,
+    wants_incident=True,
 )
 async def probe(call: Call, services: Services) -> Reply:
     """Queues the run; a heavy one waits for somebody who may approve it."""

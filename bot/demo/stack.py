@@ -139,10 +139,20 @@ class DemoStack:
             self._neighbour = RunningProgram(neighbour(self.files.logs / "batch-reindex.out"))
 
     async def apply(self, remedy: Remedy) -> None:
-        """Does what a person chose, and records it as the delivery system would."""
+        """Does what a person chose, and records it as the delivery system would.
+
+        Raises:
+            BotError: there is nothing to do it to.
+            DeliveryError: it was not taken.
+        """
         match remedy:
             case Remedy.PREALLOCATE:
                 await self.set_pool(PoolMode.PREALLOCATED)
+            case Remedy.STOP_NEIGHBOUR if self._neighbour is None:
+                raise BotError(
+                    "there is no job batch-reindex on the serving node; look again at the hypotheses",
+                    reason=Reason.NOT_FOUND,
+                )
             case Remedy.STOP_NEIGHBOUR:
                 await self.stop_neighbour()
         await self.record_changes([remedy.as_change(datetime.now(UTC))])

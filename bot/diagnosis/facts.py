@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bot.cause import Catalogue, Signal
@@ -38,6 +38,7 @@ class Facts:
 
     observations: by signal name, ordered by entity.
     findings: probe results that looked in time, by node and probe.
+    named_nodes: nodes that the alert's labels name.
     is_stale: True when probes ran after the level had come back, so that a clean finding clears nothing.
     """
 
@@ -57,7 +58,7 @@ class Facts:
     changes: tuple[Change, ...]
     changes_read: bool
     resolution_seconds: float
-    series_by_signal: Mapping[str, Reading] = field(default_factory=dict)
+    named_nodes: frozenset[str] = frozenset()
 
 
 def establish(collected: Collected, catalogue: Catalogue) -> Facts:
@@ -105,7 +106,7 @@ def establish(collected: Collected, catalogue: Catalogue) -> Facts:
         changes=collected.changes,
         changes_read=collected.states.get("events") is not SourceState.UNREACHABLE,
         resolution_seconds=collected.resolution_seconds,
-        series_by_signal=collected.now,
+        named_nodes=frozenset(collected.request.labels.values()) & frozenset(collected.nodes),
     )
 
 

@@ -261,8 +261,13 @@ def _holds(test: SignalTest, item: Observation) -> bool | None:
     moved = item.moved(ratio=test.ratio, delta=test.delta)
     if moved is None:
         return None
-    if test.usual and moved is not Movement.FLAT and item.usual is not None and item.is_usual():
-        moved = Movement.FLAT
+    if test.usual and moved is not Movement.FLAT:
+        usual = item.is_usual()
+        if usual is None:
+            # Without other days nobody can say whether this hour is always like that.
+            return None
+        if usual:
+            moved = Movement.FLAT
     match test.movement:
         case Movement.UP | Movement.DOWN | Movement.FLAT:
             return moved is test.movement

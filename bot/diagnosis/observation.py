@@ -145,7 +145,11 @@ def entity_of(series: Series) -> Entity:
     node = labels.get("node") or labels.get("Hostname") or ""
     if not node and "instance" in labels:
         node = labels["instance"].rsplit(":", 1)[0]
-    for key in ("gpu", "device", "peer", "container", "mountpoint", "service", "app", "job"):
+    keys: tuple[str, ...] = ("gpu", "device", "peer", "container", "mountpoint")
+    if "instance" not in labels:
+        # Streams of a log store: there these name the program, on a scraped series they name the scrape.
+        keys = (*keys, "service", "app", "job", "unit")
+    for key in keys:
         if labels.get(key):
             part = labels[key]
             return Entity(node, f"GPU {part}" if key == "gpu" else part)

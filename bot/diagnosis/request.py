@@ -19,7 +19,7 @@ class DiagnosisRequest:
     at: the moment that is asked about; nothing after it is read.
     window_seconds: how far back the incident may have begun.
     symptoms: what people declared; the engine adds what it sees itself.
-    labels: of the alert, they narrow the scope.
+    labels: of the alert; a node that they name wins where two nodes look equally guilty.
     allow_heavy / approver: heavy probes run only with both.
     subject: who asked, for the agents' audit.
     deadline_seconds: for the whole of the collection.

@@ -89,7 +89,7 @@ def find_incident(collected: Collected, catalogue: Catalogue) -> Incident:
     # What still goes on is the incident; what passed before is at most its forerunner.
     found.sort(
         key=lambda item: (
-            item[4] is not None, _rank(item[2]), -item[0], item[2].name, item[1].entity,
+            item[4] is not None, _rank(item[1]), -item[0], item[2].name, item[1].entity,
         )
     )  # fmt: skip
     if not found:
@@ -179,9 +179,11 @@ def shows(observation: Observation) -> bool:
     return moved is observation.signal.direction
 
 
-def _rank(signal: Signal) -> int:
-    """Users first: an idle GPU alone hurts nobody, but it is often the only thing an alert tells."""
-    return 1 if signal.symptom in (SymptomKind.GPU_IDLE, SymptomKind.THROUGHPUT) else 0
+def _rank(observation: Observation) -> int:
+    """What all callers see comes first, then what one node sees; an idle GPU alone hurts nobody."""
+    if observation.signal.symptom in (SymptomKind.GPU_IDLE, SymptomKind.THROUGHPUT):
+        return 2
+    return 1 if observation.entity.node else 0
 
 
 def _is_usual(observation: Observation, collected: Collected, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bot.cause import Catalogue, Cause, EvidenceRule, Refuter
 from bot.diagnosis.facts import Facts
@@ -12,6 +12,9 @@ from bot.domain.instant import Window
 
 REFUTED = -4.0
 """Highest log-odds of a cause with a live refuter: two in a hundred. Basis: judgement."""
+
+_EQUAL_SUPPORT = 0.5
+"""Log-odds by which the support of two nodes may differ and still count as equal. Basis: judgement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +60,12 @@ def weigh(cause: Cause, facts: Facts, catalogue: Catalogue) -> Weighed:
         key=lambda side: (-side.log_odds, -side.support, side.node or ""),
     )
     best = sides[0]
-    if len(sides) > 1 and sides[1].support >= best.support - 0.5 and best.support > 0:
-        return Weighed(
-            cause=cause, node=None, log_odds=best.log_odds, support=best.support, moves=best.moves,
-            refuted_by=best.refuted_by, unseen=best.unseen, families=best.families, onset=best.onset,
-        )  # fmt: skip
+    equal = [
+        side for side in sides if side.support >= best.support - _EQUAL_SUPPORT and best.support > 0
+    ]
+    if len(equal) > 1:
+        named = [side for side in equal if side.node in facts.named_nodes]
+        return named[0] if len(named) == 1 else replace(best, node=None)
     return best
 
 

@@ -44,6 +44,11 @@ class Capture:
         self._web = web
         self._directory = directory
 
+    @property
+    def team(self) -> str:
+        """The workspace that the bot belongs to; empty while unknown."""
+        return self._directory.known.team
+
     async def incident_of(self, channel: str, thread_ts: str | None) -> str | None:
         """The incident that lives in this thread."""
         if thread_ts is None:

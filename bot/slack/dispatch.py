@@ -112,6 +112,10 @@ class Dispatcher:
             if not found:
                 raise CommandError(say("commands.no_incident"))
             call = replace(call, incident=found[0].id)
+        elif command.wants_incident and call.incident is None:
+            found = await self._open_here(call.channel)
+            if len(found) == 1:
+                call = replace(call, incident=found[0].id)
         return await command.run(call, self._services)
 
     def _unknown(self, word: str) -> Localized:

@@ -48,8 +48,19 @@ class Interactions:
 
     async def pressed(self, body: Json, key: str) -> None:
         """A button. Its value is an opaque id; what that means is stored here and nowhere else."""
+        if self._is_foreign(body):
+            # In a shared channel everybody sees the buttons; who may press them is our own rule.
+            url = str(body.get("response_url") or "") or None
+            call = self._call(body, key, "", "", None)
+            await self._tell(call, say("slack.foreign"), key, url)
+            return
         for place, action in enumerate(body.get("actions") or ()):
             await self._press(body, action, f"{key}:{place}")
+
+    def _is_foreign(self, body: Json) -> bool:
+        own = self._capture.team
+        theirs = (body.get("user") or {}).get("team_id")
+        return bool(own and theirs and own != theirs)
 
     async def _press(self, body: Json, action: Json, key: str) -> None:
         action_id = str(action.get("action_id") or "")

@@ -22,7 +22,7 @@ from bot.slack.probe_table import table
 from bot.slack.render import Renderer, TemplateFaultError
 from bot.slack.split import messages, plain_texts
 from bot.slack.text import cut, escape
-from bot.slack.views import Json, Shown, read
+from bot.slack.views import Json, Shown, read, spoken
 from bot.sop import Sop
 from bot.steps.gates import leading, missing
 
@@ -129,6 +129,10 @@ class Presenter:
             "step": step,
             "missing": missing(incident, self._sop, step),
             "lead": first,
+            "alerts": sorted(
+                incident.alerts.values(),
+                key=lambda alert: (alert.status is AlertStatus.RESOLVED, alert.starts_at),
+            ),
             "firing": sum(a.status is AlertStatus.FIRING for a in incident.alerts.values()),
             "over": sum(a.status is AlertStatus.RESOLVED for a in incident.alerts.values()),
             "cause_title": self._title(incident, cause) if cause else "",
@@ -177,7 +181,10 @@ def _parts(view: str, shown: Shown) -> tuple[Part, ...]:
     if not shown.blocks:
         return (Part(blocks=(), text=text),)
     parts = []
-    for blocks in messages(shown.blocks):
+    split = messages(shown.blocks)
+    for blocks in split:
+        if len(split) > 1:
+            text = cut(spoken(blocks), MOST_TEXT) or "–"
         faults = validate_message(blocks, text)
         if faults:
             # Never silence: what the schema refuses is said in plain words, and the fault is logged.

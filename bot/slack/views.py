@@ -20,7 +20,7 @@ from typing import Any
 
 from bot.blockkit import limits
 from bot.slack.split import sections
-from bot.slack.text import cut, unescape
+from bot.slack.text import cut, escape, unescape
 
 _BUTTONS = re.compile(r"^\[buttons(?: ([\w:.-]+))?\]$")
 _TOKEN = re.compile(r"<([^<>|\n]+)\|([^<>\n]*)>")
@@ -63,6 +63,19 @@ def read(output: str, groups: Mapping[str, Sequence[Json]]) -> Shown:
     if "" not in placed:
         blocks += _actions(groups.get("", ()))
     return Shown(blocks=tuple(blocks), text="\n".join(spoken))
+
+
+def spoken(blocks: Sequence[Mapping[str, Any]]) -> str:
+    """The words of some blocks, for notifications and screen readers."""
+    lines = []
+    for block in blocks:
+        if block["type"] == "header":
+            lines.append(escape(str(block["text"]["text"])))
+        elif block["type"] == "section":
+            lines.append(str(block["text"]["text"]))
+        elif block["type"] == "context":
+            lines += [str(element["text"]) for element in block["elements"]]
+    return "\n".join(lines)
 
 
 def _block(body: str) -> list[Json]:

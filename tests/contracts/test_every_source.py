@@ -101,20 +101,23 @@ def server() -> Iterator[Server]:
 
 
 @asynccontextmanager
-async def opened(name: str, url: str) -> AsyncIterator[Callable[[float], Awaitable[Answer[Any]]]]:
+async def opened(name: str, url: str) -> AsyncIterator[Callable[..., Awaitable[Answer[Any]]]]:
     async with httpx.AsyncClient(trust_env=False) as http:
         client: Any = SOURCES[name].connect(Connection(url=url, http=http, token=TOKEN))
 
         async def ask(timeout_seconds: float = 5.0) -> Answer[Any]:
+            answer: Answer[Any]
             if hasattr(client, "range"):
-                return await client.range(
+                answer = await client.range(
                     "up", WINDOW, step_seconds=15, timeout_seconds=timeout_seconds
                 )
-            if hasattr(client, "lines"):
-                return await client.lines(
+            elif hasattr(client, "lines"):
+                answer = await client.lines(
                     '{app="a"}', WINDOW, limit=10, timeout_seconds=timeout_seconds
                 )
-            return await client.spans("a", WINDOW, limit=5, timeout_seconds=timeout_seconds)
+            else:
+                answer = await client.spans("a", WINDOW, limit=5, timeout_seconds=timeout_seconds)
+            return answer
 
         try:
             yield ask

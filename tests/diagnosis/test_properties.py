@@ -75,14 +75,11 @@ def test_order_of_the_answers_changes_nothing(world: str, seed: int) -> None:
     collected = CASES[world]
     shuffle = random.Random(seed)
 
-    def mixed(items: tuple[object, ...]) -> tuple[object, ...]:
-        return tuple(shuffle.sample(items, len(items)))
-
     names = shuffle.sample(sorted(collected.now), len(collected.now))
     other = replace(
         collected,
         now={name: collected.now[name] for name in names},
-        probes=mixed(collected.probes),
+        probes=tuple(shuffle.sample(collected.probes, len(collected.probes))),
     )
     one, two = (assess(item, CATALOGUE, SERVICE) for item in (collected, other))
     assert one.hypotheses == two.hypotheses

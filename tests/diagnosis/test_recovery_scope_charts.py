@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.diagnosis.charts import deciding_charts
+from bot.diagnosis.collected import Reading
 from bot.diagnosis.engine import assess
 from bot.diagnosis.recovery import SymptomState, judge_recovery
 from bot.diagnosis.request import DiagnosisPorts
@@ -31,7 +32,7 @@ PORTS = DiagnosisPorts(
 FIXED = AT - timedelta(minutes=6)
 
 
-def latency(until: datetime | None) -> dict[str, object]:
+def latency(until: datetime | None) -> dict[str, Reading]:
     found = reading("latency.client", series(0.08, 0.6, onset=ONSET, until=until))
     return {**world().now, "latency.client": found}
 

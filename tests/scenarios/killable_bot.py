@@ -32,4 +32,5 @@ def main() -> None:
     asyncio.run(serve(load_settings(), lease_seconds=LEASE_SECONDS))
 
 
-main()
+if __name__ == "__main__":  # a worker process imports this file anew
+    main()

@@ -1,0 +1,169 @@
+"""Text in and out: escaped once, inert, within limits, whatever it holds."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bot.slack.split
+import bot.slack.text
+from bot.blockkit.validate import validate_message
+from bot.cause import Catalogue
+from bot.domain.alert import Alert, AlertStatus
+from bot.domain.hypothesis import Hypothesis, Symptom
+from bot.domain.incident import Incident, IncidentStatus
+from bot.domain.responder import Severity
+from bot.domain.text import Locale, Localized
+from bot.inventory import Inventory
+from bot.message import Message
+from bot.slack.present import Presenter
+from bot.slack.probe_table import table
+from bot.slack.render import Renderer
+from bot.slack.split import sections
+from bot.slack.text import escape, link, plain, unescape
+from bot.sop import load_sop, shipped_sops
+
+NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+SOP = load_sop([shipped_sops()])
+PRESENTER = Presenter(Renderer(SOP, ZoneInfo("UTC")), SOP, Catalogue(), Inventory())
+# Everything that Slack would act on; dates are our own.
+_LIVE = re.compile(r"<(?!!date\^)[!@#]")
+
+
+def _incident(title: str) -> Incident:
+    return Incident(
+        id="INC-1",
+        title=title or "–",
+        status=IncidentStatus.OPEN,
+        severity=Severity.SEV2,
+        services=(title[:50] or "s",),
+        channel="C1",
+        opened_at=NOW,
+        locale=Locale.EN,
+        current_step="symptom",
+        symptoms=(Symptom(id="S-1", summary=Localized.verbatim(title), since=NOW, metric=title),),
+        hypotheses=(
+            Hypothesis(cause="person:1", title=Localized.verbatim(title), probability=0.5),
+            Hypothesis(cause="not_established", title=Localized("open", "未定"), probability=0.5),
+        ),
+    )
+
+
+@pytest.mark.parametrize("module", [bot.slack.text, bot.slack.split], ids=["text", "split"])
+def test_examples_in_the_documentation_hold(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
+
+
+def test_recorded_alert_text_is_escaped_as_expected() -> None:
+    assert escape('p95 < 2 && rate(err[5m]) > 0.5 for "atlas-chat" - it\'s *bad*') == (
+        'p95 &lt; 2 &amp;&amp; rate(err[5m]) &gt; 0.5 for "atlas-chat" - it\'s *bad*'
+    )
+    assert link(
+        "http://prom.example/graph?g0.expr=rate(err[5m])>0.5|x&g0.tab=1", "TTFT *high*\nsecond line"
+    ) == (
+        "<http://prom.example/graph?g0.expr=rate(err[5m])%3E0.5%7Cx&amp;g0.tab=1|TTFT high second line>"
+    )
+    for bad in ("javascript:alert(1)", "{{ .URL }}", "http://", "", None, "http://x y"):
+        assert "<" not in link(bad, "label")
+
+
+@given(st.text(max_size=300))
+def test_escaping_is_undone_exactly(text: str) -> None:
+    assert unescape(escape(text)) == text
+    assert not re.search(r"[<>]", escape(text))
+    assert isinstance(plain(text), str)
+
+
+@given(st.text(alphabet=st.sampled_from("ab`\n&<>日 "), max_size=4000))
+def test_pieces_are_short_and_lose_nothing(text: str) -> None:
+    pieces = sections(escape(text), 300)
+    assert all(0 < len(piece) <= 300 for piece in pieces)
+    kept = re.sub(r"[\s`]", "", "".join(pieces))
+    assert kept == re.sub(r"[\s`]", "", escape(text))
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.text(
+        alphabet=st.one_of(st.characters(), st.sampled_from("<>&*_~`|!@#\n{}%")), max_size=3000
+    ),
+    st.sampled_from(["notice", "card", "hypotheses", "step_symptom", "evidence", "status", "error"]),
+    st.sampled_from(list(Locale)),
+)
+def test_any_text_in_any_view_is_taken_by_the_schema_and_inert(
+    text: str, view: str, locale: Locale
+) -> None:
+    top = [{"id": "E-1", "summary": text, "node": text}]
+    context = {"text": text, "top": top, "sources": [], "found": 1}
+    if view == "step_symptom":
+        context["step"] = "symptom"
+    presented = PRESENTER.present(Message(view=view, context=context), _incident(text), locale, {})
+    assert presented.parts
+    for part in presented.parts:
+        assert validate_message(part.blocks or None, part.text) == []
+        assert not _LIVE.search(part.text)
+        for block in part.blocks:
+            for piece in (block.get("text"), *block.get("elements", ())):
+                if piece and piece.get("type") == "mrkdwn":
+                    assert not _LIVE.search(piece["text"])
+    for part in presented.plain:
+        assert 0 < len(part.text) <= 4000
+
+
+def test_odd_node_is_marked_and_what_could_not_look_is_not_healthy() -> None:
+    def result(node: str, status: str = "ok", finding: str = "cpu.ok") -> dict[str, object]:
+        severity = "info" if finding.endswith("ok") else "warning"
+        found = [{"id": finding, "severity": severity, "summary": finding}]
+        return {
+            "probe": "host_cpu",
+            "node": node,
+            "status": status,
+            "started_at": "2026-11-30T08:15:00Z",
+            "duration_s": 1.0,
+            "findings": found if status == "ok" else [],
+            "error": None if status == "ok" else "no agent",
+        }
+
+    made = table(
+        [result("a"), result("b", finding="cpu.pressure"), result("c"), {"probe": "broken"}]
+    )
+    assert [cell.is_odd for cell in made.rows[0].cells] == [False, True, False]
+    assert [cell.mark for cell in made.rows[0].cells] == ["ok", "warning", "ok"]
+    silent = table([result("a"), result("b", status="timeout")])
+    assert [cell.mark for cell in silent.rows[0].cells] == ["ok", "unknown"]
+    assert silent.rows[0].is_split
+    assert not any(cell.is_odd for cell in silent.rows[0].cells)
+
+
+def test_alerts_of_one_notification_are_shown_with_their_own_state() -> None:
+    def alert(pod: str, ends_at: datetime | None) -> Alert:
+        status = AlertStatus.RESOLVED if ends_at else AlertStatus.FIRING
+        return Alert(
+            fingerprint=pod,
+            status=status,
+            labels={"alertname": "TTFTHigh", "pod": pod, "status": "ok"},
+            annotations={"title": "TTFT high\nsecond line", "summary": "<!channel> look"},
+            starts_at=NOW,
+            ends_at=ends_at,
+            url="http://prom.example/graph?g0.expr=a>0.5|x",
+        )
+
+    alerts = [alert("p-0", None), alert("p-1", NOW + timedelta(minutes=8))]
+    incident = replace(_incident("t 1"), alerts={item.fingerprint: item for item in alerts})
+    card = PRESENTER.present(Message(view="card"), incident, Locale.EN, {}).parts[0].text
+    assert "1 firing, 1 over" in card
+    assert "✅ TTFTHigh · p-1 · recovered" in card
+    assert "after 8 m" in card
+    prompt = PRESENTER.present(
+        Message(view="step_symptom", context={"step": "symptom"}), incident, Locale.EN, {}
+    )
+    text = prompt.parts[0].text
+    assert "<http://prom.example/graph?g0.expr=a%3E0.5%7Cx|TTFT high second line>" in text
+    assert "&lt;!channel&gt; look" in text
