@@ -20,7 +20,7 @@ from bot.demo.settings_files import NODE
 from bot.demo.stack import DemoStack
 from bot.domain.instant import to_rfc3339
 from bot.errors import BotError, DeliveryError, Reason
-from bot.workspace.client import WorkspaceClient
+from bot.workspace.client import SeenMessage, WorkspaceClient
 
 _ALERT_SECONDS = 60.0
 _RECOVERY_SECONDS = 45.0
@@ -67,9 +67,7 @@ class Playthrough:
             title = f'sev3 "Is {SERVICE} slow tonight? {onset.in_words()}" service={SERVICE}'
             await person.command(CHANNEL, f"/rca start {title}")
         anchor = await person.wait_for(
-            lambda m: (
-                m.bot_id is not None and not m.is_reply and bool(_INCIDENT.search(m.all_text))
-            ),
+            _is_anchor,
             _ALERT_SECONDS,
             channel=CHANNEL,
         )
@@ -241,6 +239,16 @@ class Playthrough:
             said = " ".join(stderr.decode(errors="replace").split())[-300:]
             raise BotError(f"the export of {incident} is not complete: {said or missing[0]}")
         return paths
+
+
+def _is_anchor(message: SeenMessage) -> bool:
+    """The card of an incident in the channel itself, not what the bot whispers to the person who opened it."""
+    return (
+        message.only_for is None
+        and not message.is_reply
+        and bool(message.buttons)
+        and bool(_INCIDENT.search(message.all_text))
+    )
 
 
 def _has_result(report: dict[str, Any]) -> bool:

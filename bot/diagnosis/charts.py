@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from bot.cause import Catalogue
 from bot.diagnosis.collect import collect_symptoms
@@ -243,12 +243,3 @@ def _notes(collected: Collected, panels: Sequence[ChartPanel]) -> tuple[Localize
         *(say("diagnosis.chart.step", seconds=f"{step:g}") for step in steps[:1]),
         *(say("diagnosis.chart.partial", detail=note) for note in partial),
     )
-
-
-def opening_window(at: datetime, began_at: datetime | None) -> float:
-    """Seconds that a chart at the opening reaches back: an hour, or three times the age of the symptom."""
-    if began_at is None:
-        return 3_600.0
-    return max(3_600.0, 3 * (at - began_at + timedelta(minutes=1)).total_seconds())
-
-

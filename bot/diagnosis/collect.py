@@ -25,6 +25,8 @@ T = TypeVar("T")
 _TRACE_SLICES = 12
 _TRACES_PER_SLICE = 12
 _PROBE_SECONDS = 6.0
+_WINDOW_SHARE = 0.3
+"""Share of the deadline that logs and traces wait to learn how far back there is anything to read."""
 
 
 async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected:
@@ -47,7 +49,7 @@ async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected
             await read_metrics(ports.metrics, request, ports, progress, asked)
 
     async def logs() -> None:
-        await found_window.wait()
+        await _known(found_window, seconds)
         if ports.logs is not None:
             await collect_logs(
                 ports.logs, service, nodes, ports.catalogue, progress.window, progress.logs,
@@ -56,7 +58,7 @@ async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected
             progress.answered.add("logs")
 
     async def traces() -> None:
-        await found_window.wait()
+        await _known(found_window, seconds)
         await _traces(request, ports, progress)
 
     async def events() -> None:
@@ -129,6 +131,15 @@ def declared_signals(request: DiagnosisRequest) -> dict[str, Signal]:
         for symptom in request.symptoms
         if symptom.metric
     }
+
+
+async def _known(window: asyncio.Event, seconds: float) -> None:
+    """Waits for the window that metrics suggest, but not so long that metrics that hang take the others along."""
+    try:
+        async with asyncio.timeout(seconds * _WINDOW_SHARE):
+            await window.wait()
+    except TimeoutError:
+        return
 
 
 async def _within(
@@ -299,7 +310,6 @@ def _finished(
         node_lines=tuple(progress.logs.node_lines),
         old_lines=tuple(progress.logs.old_lines),
         log_window=progress.logs.window,
-        log_queries=tuple(progress.logs.queries),
         spans=tuple(
             sorted(progress.spans, key=lambda span: (span.start_us, span.trace_id, span.span_id))
         ),

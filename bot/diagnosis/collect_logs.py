@@ -28,7 +28,6 @@ class LogAnswers:
     old_lines: list[LogLine] = field(default_factory=list)
     volumes: dict[str, Reading] = field(default_factory=dict)
     window: Window | None = None
-    queries: list[str] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     answers: int = 0
 
@@ -58,7 +57,6 @@ async def collect_logs(
     wide = f"{max(window.seconds / 30, 5):.0f}s"
 
     async def lines(query: str, reach: Window, target: list[LogLine]) -> None:
-        into.queries.append(query)
         try:
             answer = await source.lines(
                 query, reach, limit=_MOST_LINES, timeout_seconds=timeout_seconds

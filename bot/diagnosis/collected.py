@@ -50,7 +50,6 @@ class Collected:
     node_lines: tuple[LogLine, ...] = ()
     old_lines: tuple[LogLine, ...] = ()
     log_window: Window | None = None
-    log_queries: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()
     changes: tuple[Change, ...] = ()
     probes: tuple[ProbeResult, ...] = ()

@@ -53,7 +53,6 @@ class Facts:
     old_lines: tuple[LogLine, ...]
     logs_read: bool
     log_lead: datetime
-    log_queries: tuple[str, ...]
     log_window: Window | None
     changes: tuple[Change, ...]
     changes_read: bool
@@ -101,7 +100,6 @@ def establish(collected: Collected, catalogue: Catalogue) -> Facts:
         old_lines=collected.old_lines,
         logs_read=bool(collected.service_lines or collected.node_lines),
         log_lead=incident.earliest - timedelta(seconds=_log_lead(collected)),
-        log_queries=collected.log_queries,
         log_window=collected.log_window,
         changes=collected.changes,
         changes_read=collected.states.get("events") is not SourceState.UNREACHABLE,

@@ -10,10 +10,13 @@ import structlog
 
 from bot.command import Call
 from bot.domain.alert import AlertGroup
+from bot.domain.incident import IncidentStatus
 from bot.errors import BotError, StoreError
 from bot.intake.slack_message import parse
+from bot.jobs import outbox
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Later
+from bot.message import Message
 from bot.slack.capture import Capture
 from bot.slack.directory import Directory
 from bot.slack.dispatch import Dispatcher, split_word
@@ -100,6 +103,9 @@ class Inbound:
 
     async def _event(self, body: Json, key: str) -> None:
         event: Json = body["event"]
+        if event.get("type") == "member_joined_channel":
+            await self._joined(event, key)
+            return
         if self._is_own(event, body):
             return
         match event.get("type"):
@@ -111,6 +117,27 @@ class Inbound:
                 await self._capture.reacted(event, key=key)
             case _:
                 return
+
+    async def _joined(self, event: Json, key: str) -> None:
+        """The bot was invited: incidents that were opened here before it could speak get their card and first prompt."""
+        if event.get("user") != self._directory.known.user:
+            return
+        channel = str(event.get("channel") or "")
+        send = self._services.outbox.send
+        for summary in await index.summaries(self._services.store, before=None, limit=200):
+            if summary.channel != channel or summary.status == IncidentStatus.RESOLVED.value:
+                continue
+            incident = (await self._services.journal.load(summary.id)).incident
+            if incident.card_ts is not None:
+                continue
+            await send(outbox.card_job(incident), once=f"{key}:card:{incident.id}")
+            views = [f"step_{incident.current_step}"] if incident.current_step else []
+            views += ["hypotheses"] if incident.hypotheses else []
+            for view in views:
+                message = Message(view=view)
+                await send(
+                    outbox.thread_post(incident, message), once=f"{key}:{view}:{incident.id}"
+                )
 
     def _is_own(self, event: Json, body: Json) -> bool:
         identity = self._directory.known

@@ -13,6 +13,7 @@ from bot.slack.web import METHODS
 # What the bot listens to.
 EVENTS = (
     "app_mention",
+    "member_joined_channel",
     "message.channels",
     "message.groups",
     "message.im",

@@ -14,6 +14,7 @@ from bot.domain.text import Locale
 from bot.domain.timeline import Draft, EntryKind
 from bot.errors import DeliveryError
 from bot.incidents.journal import UnknownIncidentError
+from bot.jobs import outbox
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Later
 from bot.locales import say
@@ -221,6 +222,8 @@ class Poster:
             log.error("slack.undelivered", id=claim.job.id, incident=incident_id, error=str(error))
             if incident_id is not None:
                 await self._tell(claim, incident_id, error)
+                if claim.job.kind == outbox.CARD:
+                    await self._tell_opener(claim, incident_id, error)
             return Done()
         wait = min(LONGEST_WAIT_SECONDS, 2.0 ** min(claim.attempt - 1, 6))
         if error.retry_after_seconds is not None:
@@ -229,6 +232,22 @@ class Poster:
             "slack.later", id=claim.job.id, reason=error.reason.value, error=str(error), wait=wait
         )
         return Later(until=now + timedelta(seconds=wait), why=str(error))
+
+    async def _tell_opener(self, claim: Claim, incident_id: str, error: DeliveryError) -> None:
+        """An incident without a place in the channel: who opened it can invite the bot."""
+        ledger = await self._services.journal.load(incident_id)
+        opener = ledger.entries[0].author
+        if not opener.startswith(("U", "W")):
+            return
+        text = say("slack.invite_me", incident=incident_id, why=_why(error))
+        job = outbox.private_post(
+            ledger.incident.channel,
+            opener,
+            Message(view="error", context={"text": text.to_json()}),
+            thread_ts=None,
+            response_url=None,
+        )
+        await self._services.outbox.send(job, once=f"{claim.job.id}:opener")
 
     async def _since(self, claim: Claim, now: datetime) -> datetime:
         """When this job was tried first."""
@@ -241,7 +260,7 @@ class Poster:
         return now
 
     async def _tell(self, claim: Claim, incident_id: str, error: DeliveryError) -> None:
-        why = error.code if isinstance(error, SlackRefusalError) else error.reason.value
+        why = _why(error)
         draft = Draft(
             kind=EntryKind.SYSTEM,
             at=self._services.clock(),
@@ -267,6 +286,10 @@ def _people(message: Message, incident: Incident | None) -> Iterable[str]:
         yield incident.fix.by
     yield from (item.by for item in incident.experiments[-3:])
     yield from mentions(incident.title)
+
+
+def _why(error: DeliveryError) -> str:
+    return error.code if isinstance(error, SlackRefusalError) else error.reason.value
 
 
 def _title(message: Message, locale: Locale) -> str:

@@ -22,8 +22,8 @@ from bot.domain.hypothesis import NOT_ESTABLISHED
 from bot.domain.instant import Window
 from bot.errors import EvidenceError, Reason
 from bot.inventory import Inventory, Node
-from bot.source import Answer
-from tests.diagnosis.worlds import AT, CATALOGUE, NODE, SERVICE, change, series
+from bot.source import Answer, LogLine
+from tests.diagnosis.worlds import AT, CATALOGUE, NODE, SERVICE, change, line, series
 
 INVENTORY = Inventory(
     nodes={NODE: Node(name=NODE, url=None)}, services={SERVICE.name: SERVICE}
@@ -85,6 +85,20 @@ class Probes:
         )
 
 
+class Logs:
+    """One line, and no volumes."""
+
+    async def lines(
+        self, query: str, window: Window, *, limit: int, timeout_seconds: float
+    ) -> Answer[LogLine]:
+        return Answer(items=(line("served"),), query=query, window=window)
+
+    async def volume(
+        self, query: str, window: Window, *, step_seconds: float, timeout_seconds: float
+    ) -> Answer[Series]:
+        return Answer(items=(), query=query, window=window)
+
+
 class Changes:
     def __init__(self, *found: Change) -> None:
         self.found = found
@@ -132,11 +146,18 @@ async def test_source_that_hangs_costs_the_deadline_and_not_what_the_others_foun
     started = time.monotonic()
     found = await collect(
         REQUEST,
-        ports(metrics=Metrics(hang=True), probes=probes, changes=Changes(change("c", "x", AT))),
+        ports(
+            metrics=Metrics(hang=True),
+            logs=Logs(),
+            probes=probes,
+            changes=Changes(change("c", "x", AT)),
+        ),
     )
     assert time.monotonic() - started < 3
     assert found.states["metrics"] is SourceState.UNREACHABLE
     assert found.states["events"] is SourceState.OK
+    assert found.states["logs"] is SourceState.OK
+    assert [item.text for item in found.service_lines] == ["served"]
     assert {result.probe for result in found.probes} >= {"host_cpu", "gpu_link"}
     assert {gap.reason for gap in found.gaps} >= {"timeout"}
 

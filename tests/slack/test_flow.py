@@ -134,3 +134,22 @@ async def test_chinese_deployment_speaks_chinese(redis_url: str, tmp_path) -> No
         await stage.lead.command(CHANNEL, "/rca 状态")
         told = await stage.whispered(stage.lead, "个未关闭的事件")
         assert "INC-1" in told.all_text
+
+
+async def test_bot_that_is_not_in_the_channel_says_so_and_catches_up_once_invited(
+    stage: Stage,
+) -> None:
+    await stage.lead.command("C0GENERAL", "/rca start sev2 P99 of translate-api is 600 ms")
+    told = await stage.lead.wait_for(lambda m: "Invite me" in m.all_text)
+    assert "not_in_channel" in told.all_text
+    undelivered = await stage.entry(lambda e: e.op == "undelivered")
+    assert undelivered.text is not None
+    await stage.lead.invite_app("C0GENERAL")
+    anchor = await stage.client.wait_for(
+        lambda m: m.bot_id == "B0RCABOT" and m.only_for is None and not m.is_reply,
+        channel="C0GENERAL",
+    )
+    assert "INC-1" in anchor.all_text
+    await stage.client.wait_for(
+        lambda m: m.is_reply and m.button("rca.symptom") is not None, channel="C0GENERAL"
+    )

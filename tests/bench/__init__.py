@@ -1,0 +1,1 @@
+"""Figures, each as a ratio against a peer in the same run where there is one: `make bench`."""

@@ -1,0 +1,22 @@
+"""`python -m tests.bench [NAME …]`: runs the benchmarks and prints their figures."""
+
+import asyncio
+import sys
+
+from tests.bench import hypotheses, slash_ack
+
+BENCHES = {"hypotheses": hypotheses.run, "slash_ack": slash_ack.run}
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(BENCHES)
+    unknown = [name for name in names if name not in BENCHES]
+    if unknown:
+        sys.exit(f"bench: {unknown[0]}: no such benchmark; there are {', '.join(BENCHES)}")
+    for name in names:
+        for line in asyncio.run(BENCHES[name]()):
+            sys.stdout.write(f"{name:<12} {line}\n")
+            sys.stdout.flush()
+
+
+main()
