@@ -48,15 +48,16 @@ class Responder:
         await self._person.say(self._channel, text, thread_ts=self._thread_ts)
 
     async def wait_for_step(self, number: int, seconds: float = 20.0) -> SeenMessage:
-        """The newest prompt of a step."""
+        """The newest prompt of a step; the card at the top of the thread names the step too, and is none."""
         mark = f"{number}/{_STEPS} "
+
+        def is_prompt(message: SeenMessage) -> bool:
+            return message.is_reply and mark in message.all_text and bool(message.buttons)
+
         await self._person.wait_for(
-            lambda message: mark in message.all_text and bool(message.buttons),
-            seconds,
-            channel=self._channel,
-            thread_ts=self._thread_ts,
+            is_prompt, seconds, channel=self._channel, thread_ts=self._thread_ts
         )
-        return [m for m in await self.thread() if mark in m.all_text and m.buttons][-1]
+        return [message for message in await self.thread() if is_prompt(message)][-1]
 
     async def find_button(
         self, action_id: str, seconds: float = 20.0

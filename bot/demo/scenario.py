@@ -140,8 +140,10 @@ class Playthrough:
         if cause != _NOT_ESTABLISHED:
             await self._wait_for_recovery()
             await self._verify(responder)
-        await responder.press("rca.checklist.show", prompt)
-        await self._decide_checklist(responder)
+        if cause != _NOT_ESTABLISHED:
+            # Where nothing was established, there is nothing that a check would have found.
+            await responder.press("rca.checklist.show", prompt)
+            await self._decide_checklist(responder)
         await responder.press("rca.export", prompt)
         await responder.wait_report(
             "the compiled report", lambda r: _has_entry(r, "report"), _EXPORT_SECONDS

@@ -12,6 +12,7 @@ from bot.diagnosis.collected import Collected
 from bot.diagnosis.facts import Facts, establish
 from bot.diagnosis.observation import Observation
 from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
+from bot.diagnosis.symptoms import shows
 from bot.diagnosis.wording import evidence_of
 from bot.domain.evidence import ChartMark, ChartPanel, ChartSpec, Series
 from bot.domain.hypothesis import NOT_ESTABLISHED, Diagnosis
@@ -23,6 +24,7 @@ from bot.locales import say
 _LEADING = 3
 _LEAST_SHARE = 0.1
 _MOST_PANELS = 5
+_MOST_SYMPTOMS = 3
 _MOST_POINTS = 720
 _MOST_SERIES = 12
 
@@ -175,6 +177,13 @@ def deciding_charts(
 
 def _symptom_panels(facts: Facts) -> tuple[ChartPanel, ...]:
     sighted = [item.observation for item in facts.incident.sightings if item.observation]
+    # Mean and tail of the same symptom belong side by side; what single nodes see is left to the evidence.
+    sighted += [
+        item
+        for items in facts.observations.values()
+        for item in items
+        if item.signal.symptom in facts.incident.kinds and not item.entity.node and shows(item)
+    ]
     if not sighted:
         # Nothing deviates: the first signal that would show it, so that people see that it is calm.
         sighted = [
@@ -184,7 +193,8 @@ def _symptom_panels(facts: Facts) -> tuple[ChartPanel, ...]:
             if item.signal.symptom is not None and not name.startswith("declared.")
         ][:1]
     unique = {item.query: item for item in reversed(sighted)}
-    return tuple(_panel(item, _peers(facts, item)) for item in reversed(unique.values()))[:2]
+    panels = tuple(_panel(item, _peers(facts, item)) for item in reversed(unique.values()))
+    return panels[:_MOST_SYMPTOMS]
 
 
 def _peers(facts: Facts, observation: Observation) -> tuple[Series, ...]:

@@ -21,6 +21,7 @@ from bot.slack.capture import Capture
 from bot.slack.directory import Directory
 from bot.slack.dispatch import Dispatcher, split_word
 from bot.slack.interactions import Interactions
+from bot.slack.reactions import Reactions
 from bot.slack.reading import moment
 from bot.slack.text import after_mention, command_text
 from bot.store import index, surface
@@ -45,12 +46,14 @@ class Inbound:
         services: Services,
         directory: Directory,
         capture: Capture,
+        reactions: Reactions,
         dispatcher: Dispatcher,
         interactions: Interactions,
     ) -> None:
         self._services = services
         self._directory = directory
         self._capture = capture
+        self._reactions = reactions
         self._dispatcher = dispatcher
         self._interactions = interactions
 
@@ -114,7 +117,7 @@ class Inbound:
             case "message":
                 await self._message(event)
             case "reaction_added" | "reaction_removed":
-                await self._capture.reacted(event, key=key)
+                await self._reactions.reacted(event, key=key)
             case _:
                 return
 

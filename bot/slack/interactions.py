@@ -14,8 +14,6 @@ from bot.command import Call
 from bot.domain.incident import Incident
 from bot.domain.text import Locale, Localized
 from bot.errors import DeliveryError
-from bot.incidents.responding import Via
-from bot.jobs import outbox, requests
 from bot.jobs.services import Services
 from bot.locales import say
 from bot.message import Message
@@ -24,6 +22,7 @@ from bot.slack.capture import Capture
 from bot.slack.dispatch import Dispatcher, private
 from bot.slack.presses import MEANINGS, Ask, Do, Say, spoken
 from bot.slack.reading import Json, text_of
+from bot.slack.small_steps import SmallSteps
 from bot.slack.text import cut, plain
 from bot.slack.web import QUICK_SECONDS, SlackRefusalError, Web
 from bot.store import surface
@@ -45,6 +44,7 @@ class Interactions:
         self._web = web
         self._capture = capture
         self._dispatcher = dispatcher
+        self._steps = SmallSteps(services)
 
     async def pressed(self, body: Json, key: str) -> None:
         """A button. Its value is an opaque id; what that means is stored here and nowhere else."""
@@ -161,10 +161,9 @@ class Interactions:
         )
         call = await self._localised(call)
         match said.word:
-            case "fix":
-                await self._fix(call)
-            case "action_item":
-                await self._action_item(call)
+            case "fix" | "action_item" as what:
+                if told := await self._steps.record(call, what):
+                    await self._tell(call, told, key)
             case _:
                 await self._dispatcher.answer(call, None)
         if said.word == "start" and call.thread_ts is not None:
@@ -217,62 +216,7 @@ class Interactions:
         if call.incident is None:
             await self._tell(call, say("commands.no_incident"), key, url)
             return
-        await self._tell(call, await self._step(call, call.incident, what, key), key, url)
-
-    async def _step(self, call: Call, incident_id: str, what: str, key: str) -> Localized:
-        send = self._services.outbox.send
-        match what:
-            case "scope":
-                incident = (await self._services.journal.load(incident_id)).incident
-                scope = replace(incident.scope, is_confirmed=True)
-                await self._services.responding.set_scope(incident_id, scope, _via(call))
-                self._services.wake()
-                return say("slack.scope_done")
-            case "service":
-                name = str(call.payload.get("service") or "")
-                await self._set_service(incident_id, name, call)
-                job = requests.collect(incident_id, reason="scope", by=call.user)
-                await send(job, once=f"{key}:collect")
-                return say("slack.service_set")
-            case "verify":
-                await send(requests.verify(incident_id, by=call.user), once=f"{key}:verify")
-                return say("slack.verifying")
-            case _:
-                job = requests.collect(incident_id, reason="asked", by=call.user)
-                await send(job, once=f"{key}:collect")
-                return say("slack.collecting")
-
-    async def _set_service(self, incident_id: str, name: str, call: Call) -> None:
-        incident = (await self._services.journal.load(incident_id)).incident
-        nodes = tuple(node.name for node in self._services.inventory.nodes_of(name))
-        scope = replace(incident.scope, nodes=incident.scope.nodes or nodes)
-        await self._services.responding.set_scope(
-            incident_id, scope, _via(call), services=(name,)
-        )
-
-    async def _fix(self, call: Call) -> None:
-        if call.incident is None or not call.text.strip():
-            await self._tell(call, say("commands.no_incident"), call.key)
-            return
-        recorded = await self._services.responding.record_fix(
-            call.incident, call.text, _via(call)
-        )
-        post = outbox.thread_post(recorded.incident, Message(view="fixed", context={"by": call.user}))
-        await self._services.outbox.send(post, once=f"{call.key}:fixed")
-
-    async def _action_item(self, call: Call) -> None:
-        if call.incident is None or not call.text.strip():
-            await self._tell(call, say("commands.no_incident"), call.key)
-            return
-        await self._services.responding.add_action_item(
-            call.incident,
-            call.text,
-            _via(call),
-            owner=str(call.payload.get("owner") or "") or None,
-            due=str(call.payload.get("due") or "") or None,
-        )
-        self._services.wake()
-        await self._tell(call, say("slack.action_kept"), call.key)
+        await self._tell(call, await self._steps.take(call, call.incident, what, key), key, url)
 
     async def _tell(
         self, call: Call, text: Localized, key: str, url: str | None = None
@@ -317,10 +261,6 @@ class Interactions:
 
     def _plain_call(self, user: str, channel: str, key: str) -> Call:
         return self._call({"user": {"id": user}, "channel": {"id": channel}}, key, "", "", None)
-
-
-def _via(call: Call) -> Via:
-    return Via(by=call.user, at=call.at, key=call.key)
 
 
 def _symptom_so_far(incident: Incident, locale: Locale) -> dict[str, str]:

@@ -30,6 +30,7 @@ from bot.slack.inbound import Inbound
 from bot.slack.interactions import Interactions
 from bot.slack.poster import Poster
 from bot.slack.present import Presenter
+from bot.slack.reactions import Reactions
 from bot.slack.reading import FILE
 from bot.slack.receiver import INBOUND, Receiver
 from bot.slack.render import Renderer
@@ -71,7 +72,12 @@ class SlackSurface:
         dispatcher = Dispatcher(services, collect(commands, Command))
         interactions = Interactions(services, self._web, self._capture, dispatcher)
         self._inbound = Inbound(
-            services, self._directory, self._capture, dispatcher, interactions
+            services,
+            self._directory,
+            self._capture,
+            Reactions(services, self._directory, self._capture),
+            dispatcher,
+            interactions,
         )
         self._receiver = Receiver(
             services.store,
