@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -70,28 +70,30 @@ async def open_ports(settings: Settings, store: Store) -> AsyncIterator[Diagnosi
     """Every configured source, the node agents and the catalogue."""
     inventory = load_inventory(settings.nodes)
     catalogue = load_catalogue(settings)
-    async with httpx.AsyncClient(follow_redirects=False) as http:
-        agents = _agents(settings, inventory)
+    async with AsyncExitStack() as stack:
+        http = await stack.enter_async_context(httpx.AsyncClient(follow_redirects=False))
 
         def connection(url: str) -> Connection:
             return Connection(url=url, http=http)
 
-        try:
-            yield DiagnosisPorts(
-                inventory=inventory,
-                catalogue=catalogue,
-                clock=utc_now,
-                metrics=Prometheus(connection(settings.prometheus_url))
-                if settings.prometheus_url
-                else None,
-                logs=Loki(connection(settings.loki_url)) if settings.loki_url else None,
-                traces=_traces(settings, connection),
-                changes=ChangeLog(store),
-                probes=agents,
-            )
-        finally:
-            if agents is not None:
-                await agents.aclose()
+        metrics = (
+            Prometheus(connection(settings.prometheus_url)) if settings.prometheus_url else None
+        )
+        if metrics is not None:
+            stack.push_async_callback(metrics.aclose)
+        agents = _agents(settings, inventory)
+        if agents is not None:
+            stack.push_async_callback(agents.aclose)
+        yield DiagnosisPorts(
+            inventory=inventory,
+            catalogue=catalogue,
+            clock=utc_now,
+            metrics=metrics,
+            logs=Loki(connection(settings.loki_url)) if settings.loki_url else None,
+            traces=_traces(settings, connection),
+            changes=ChangeLog(store),
+            probes=agents,
+        )
 
 
 @asynccontextmanager

@@ -9,7 +9,9 @@ from dataclasses import replace
 from bot.checkpoint import reached
 from bot.diagnosis.charts import deciding_charts
 from bot.diagnosis.collect import collect
+from bot.diagnosis.collected import Collected
 from bot.diagnosis.engine import assess
+from bot.diagnosis.scope import propose_scope
 from bot.domain.hypothesis import Diagnosis
 from bot.domain.incident import Incident
 from bot.incidents.responding import Via
@@ -52,6 +54,7 @@ class Collecting:
         await self._services.responding.record_readings(
             incident.id, collected.probes, via, purpose="collection"
         )
+        await self._propose_scope(incident, collected, via)
         await self._services.responding.record_evidence(
             incident.id,
             via,
@@ -75,6 +78,25 @@ class Collecting:
             )
             await Charting(self._services).post(incident, specs, via)
         return Done()
+
+    async def _propose_scope(self, incident: Incident, collected: Collected, via: Via) -> None:
+        """Names who is affected, from the alert's labels and the symptom's own series, until a person has said it."""
+        if incident.scope.is_confirmed:
+            return
+        catalogue = self._services.catalogue
+        series = [
+            one
+            for name, reading in collected.now.items()
+            if (signal := collected.signal(name, catalogue)) is not None and signal.symptom
+            for one in reading.series
+        ]
+        seen = propose_scope(incident.labels, series)
+        known = set(self._services.inventory.nodes)
+        # An exporter's address is no node of the inventory: such a name would be asked for probes in vain.
+        nodes = tuple(node for node in seen.nodes if node in known) or incident.scope.nodes
+        proposed = replace(seen, nodes=nodes)
+        if proposed != incident.scope:
+            await self._services.responding.set_scope(incident.id, proposed, via)
 
 
 def _follow(incident: Incident, diagnosis: Diagnosis, reason: str) -> Sequence[Job]:

@@ -22,6 +22,7 @@ from bot.domain.incident import Incident, IncidentStatus
 from bot.domain.responder import Severity
 from bot.domain.text import Locale, Localized
 from bot.inventory import Inventory
+from bot.locales import catalogue, templates_root
 from bot.message import Message
 from bot.slack.present import Presenter
 from bot.slack.probe_table import table
@@ -167,3 +168,21 @@ def test_alerts_of_one_notification_are_shown_with_their_own_state() -> None:
     text = prompt.parts[0].text
     assert "<http://prom.example/graph?g0.expr=a%3E0.5%7Cx|TTFT high second line>" in text
     assert "&lt;!channel&gt; look" in text
+
+
+def test_every_sentence_is_in_both_languages_with_the_same_fields() -> None:
+    english, chinese = catalogue(Locale.EN), catalogue(Locale.ZH_CN)
+    for area in ("slack", "commands", "steps"):
+        ours = {key for key in english if key.startswith(f"{area}.")}
+        assert ours == {key for key in chinese if key.startswith(f"{area}.")}
+        for key in ours:
+            fields = [
+                sorted(re.findall(r"\{(\w+)\}", words[key])) for words in (english, chinese)
+            ]
+            assert fields[0] == fields[1], key
+
+
+def test_every_sentence_that_a_template_names_exists() -> None:
+    for path in (templates_root() / "slack").glob("*.j2"):
+        for key in re.findall(r't\("([\w.]+)"[,)]', path.read_text(encoding="utf-8")):
+            assert key in catalogue(Locale.EN), f"{path.name}: {key}"
