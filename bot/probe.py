@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from bot.device.artefact import ArtefactFolder
 from bot.device.cgroup import CgroupTree
 from bot.device.field import plain
 from bot.device.proc import ProcRoot
@@ -149,14 +150,17 @@ class ProbeContext:
 
     `wait` sleeps; `monotonic` and `now` are seconds (`now` since the Unix epoch). `mark` tells the runner what is
     about to be read, so that a call that never returns can be named; `skipped` holds what an earlier child hung on.
+    `artefacts` is set for a probe that declares to leave a file.
     """
 
     proc: ProcRoot
     sys_root: Path
     nvml_library: str = ""
+    cuda_library: str = ""
     kernel_log: Path = Path("/dev/kmsg")
     package_log: Path = Path("/var/log/apt/history.log")
     services: Mapping[str, ServiceTarget] = field(default_factory=dict)
+    artefacts: ArtefactFolder | None = None
     wait: Callable[[float], None]
     monotonic: Callable[[], float]
     now: Callable[[], float]
@@ -235,7 +239,8 @@ class Probe:
     """A probe's description and the function that looks.
 
     `findings` are all ids that it can report; `needs` says in words what it stands on; `serial_group` names what
-    may run only one at a time on a node; `deadline_seconds` is the default time limit.
+    may run only one at a time on a node; `deadline_seconds` is the default time limit; `makes_artefact` lets its
+    process write files, bounded, into the agent's own folder.
     """
 
     name: str
@@ -247,6 +252,7 @@ class Probe:
     needs: tuple[str, ...] = ()
     serial_group: str | None = None
     deadline_seconds: float = 5.0
+    makes_artefact: bool = False
 
     def accept(self, raw: Mapping[str, object]) -> Arguments:
         """Checks what a caller sent.
@@ -303,6 +309,7 @@ def describe(
     needs: tuple[str, ...] = (),
     serial_group: str | None = None,
     deadline_seconds: float = 5.0,
+    makes_artefact: bool = False,
 ) -> Callable[[Callable[[ProbeContext, Arguments], Reading]], Probe]:
     """Turns a look function into a `Probe` of the same name; it registers nothing."""
 
@@ -317,6 +324,7 @@ def describe(
             needs=needs,
             serial_group=serial_group,
             deadline_seconds=deadline_seconds,
+            makes_artefact=makes_artefact,
         )
 
     return wrap

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bot.agent.bounds import bounded
+from bot.device.artefact import ArtefactFolder
 from bot.device.proc import ProcRoot
 from bot.device.service import ServiceTarget
 from bot.domain.finding import ProbeStatus
@@ -26,7 +27,10 @@ from bot.probe import Probe, ProbeContext, Reading
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildTask:
-    """What the child is to do; `skipped` maps a mark to the reason why it is left out."""
+    """What the child is to do.
+
+    `skipped` maps a mark to the reason why it is left out; `artefact_folder` is empty where no file may be left.
+    """
 
     probe: str
     args: Mapping[str, Any]
@@ -38,6 +42,9 @@ class ChildTask:
     services: Mapping[str, ServiceTarget]
     result_bytes: int
     skipped: Mapping[str, str] = field(default_factory=dict)
+    cuda_library: str = ""
+    artefact_folder: str = ""
+    artefact_bytes: int = 0
 
     def to_json(self) -> str:
         """The text that goes to the child's standard input."""
@@ -56,6 +63,7 @@ class ChildTask:
             proc=ProcRoot(Path(self.proc_root)),
             sys_root=Path(self.sys_root),
             nvml_library=self.nvml_library,
+            cuda_library=self.cuda_library,
             kernel_log=Path(self.kernel_log),
             package_log=Path(self.package_log),
             services=self.services,
@@ -64,6 +72,11 @@ class ChildTask:
             now=time.time,
             mark=lambda what: _say({"mark": what}),
             skipped=self.skipped,
+            artefacts=(
+                ArtefactFolder(Path(self.artefact_folder), self.artefact_bytes)
+                if self.artefact_folder
+                else None
+            ),
         )
 
 
@@ -95,10 +108,12 @@ def status_of(reason: Reason) -> ProbeStatus:
 
 def main() -> None:
     """Reads the task, looks, answers, ends."""
-    # A probe only reads: no file can grow and no core can be dumped, whatever a native library tries.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     task = ChildTask.from_json(sys.stdin.read())
+    # A probe only reads: no file can grow and no core can be dumped, whatever a native library tries. One that
+    # profiles may write a file up to its bound.
+    limit = task.artefact_bytes if task.artefact_folder else 0
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     module = importlib.import_module(f"bot.probes.{task.probe}")
     reading = look(getattr(module, task.probe), task.args, task.context())
     _say({"result": bounded(reading, task.result_bytes)})
@@ -106,7 +121,7 @@ def main() -> None:
 
 def _target(entry: Mapping[str, Any]) -> ServiceTarget:
     values = dict(entry)
-    for name in ("pidfile", "model_dir"):
+    for name in ("pidfile", "model_dir", "golden_file", "profile_dir"):
         values[name] = Path(values[name]) if values[name] else None
     for name in ("log_files", "dependencies"):
         values[name] = tuple(values[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import Annotated
@@ -78,6 +79,9 @@ def run_probe(
         float | None, typer.Option("--timeout", min=0.1, max=300, help="Seconds.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the file that a profile leaves.")
+    ] = None,
 ) -> None:
     """Runs one probe on this machine, without the network; the caller is the approver of a heavy one."""
     probe = probe_catalogue().get(name)
@@ -86,7 +90,7 @@ def run_probe(
             f"agent run: there is no probe {name!r}; `rca-bot agent list` names them",
             reason=Reason.NOT_FOUND,
         )
-    result = asyncio.run(_run(load_settings(), probe, _parsed(probe, args), timeout))
+    result = asyncio.run(_run(load_settings(), probe, _parsed(probe, args), timeout, out))
     if as_json:
         typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
         return
@@ -116,10 +120,28 @@ def _parsed(probe: Probe, text: str) -> dict[str, object]:
 
 
 async def _run(
-    settings: AgentSettings, probe: Probe, args: dict[str, object], timeout_seconds: float | None
+    settings: AgentSettings,
+    probe: Probe,
+    args: dict[str, object],
+    timeout_seconds: float | None,
+    out: Path | None,
 ) -> ProbeResult:
     runner = ChildRunner(settings, now=time.time, monotonic=time.monotonic)
     try:
-        return await runner.run(probe, args, timeout_seconds or probe.deadline_seconds)
+        result = await runner.run(probe, args, timeout_seconds or probe.deadline_seconds)
+        if out is not None and "artefact" in result.data:
+            await asyncio.to_thread(_save, runner, result, out)
+        return result
     finally:
         await runner.close()
+
+
+def _save(runner: ChildRunner, result: ProbeResult, out: Path) -> None:
+    artefact = result.data["artefact"]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        target = out / Path(artefact["name"]).name
+        shutil.copyfile(runner.artefacts.folder().path / artefact["id"], target)
+    except OSError as error:
+        raise BotError(f"agent run: {out}: {error.strerror}; give another --out") from error
+    typer.echo(str(target), err=True)

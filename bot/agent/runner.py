@@ -15,11 +15,13 @@ from typing import Any
 import structlog
 
 import bot
+from bot.agent.artefacts import ArtefactStore
 from bot.agent.child import ChildTask
 from bot.agent.process import ChildProcess
 from bot.agent.settings import AgentSettings
 from bot.device.proc import ProcRoot
 from bot.domain.finding import Finding, ProbeResult, ProbeStatus
+from bot.errors import ConfigError
 from bot.probe import Cost, Probe
 
 _log = structlog.get_logger("rca.agent")
@@ -52,6 +54,7 @@ class ChildRunner:
         self._hung: dict[str, ChildProcess] = {}
         self._children: set[ChildProcess] = set()
         self._leaving: set[asyncio.Task[None]] = set()
+        self.artefacts = ArtefactStore(settings.artefacts, settings.limits.artefact_bytes, now=now)
 
     @property
     def hung(self) -> Mapping[str, ChildProcess]:
@@ -107,6 +110,7 @@ class ChildRunner:
             for task in stuck:
                 task.cancel()
             await asyncio.gather(*stuck, return_exceptions=True)
+        self.artefacts.close()
 
     def _groups(self, probe: Probe) -> list[str]:
         # A stand-in is a table, not a driver whose lock two clients would fight for.
@@ -137,6 +141,10 @@ class ChildRunner:
         self, probe: Probe, args: Mapping[str, Any], deadline: float, timeout_seconds: float
     ) -> dict[str, Any]:
         """One child; where it hangs on one GPU, a second that leaves that GPU out, and so on."""
+        try:
+            folder = str(self.artefacts.folder().path) if probe.makes_artefact else ""
+        except ConfigError as error:
+            return {"status": ProbeStatus.ERROR, "error": str(error)}
         is_nvml = probe.serial_group == NVML_GROUP
         stall = min(_STALL_SECONDS, _STALL_SHARE * timeout_seconds)
         skipped = {
@@ -145,7 +153,7 @@ class ChildRunner:
             if mark.startswith("gpu ") and is_nvml
         }
         while True:
-            child = await self._start(probe, args, skipped)
+            child = await self._start(probe, args, skipped, folder)
             try:
                 outcome = await child.follow(
                     deadline, self._monotonic, stall_seconds=stall if is_nvml else None
@@ -173,7 +181,11 @@ class ChildRunner:
             }
 
     async def _start(
-        self, probe: Probe, args: Mapping[str, Any], skipped: Mapping[str, str]
+        self,
+        probe: Probe,
+        args: Mapping[str, Any],
+        skipped: Mapping[str, str],
+        artefact_folder: str,
     ) -> ChildProcess:
         settings = self._settings
         task = ChildTask(
@@ -187,6 +199,9 @@ class ChildRunner:
             services=settings.services,
             result_bytes=settings.limits.result_bytes,
             skipped=dict(skipped),
+            cuda_library=settings.cuda_library,
+            artefact_folder=artefact_folder,
+            artefact_bytes=settings.limits.artefact_bytes,
         )
         child = await ChildProcess.start(
             (sys.executable, "-P", "-m", "bot.agent.child"),

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
-import json
 import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from bot.agent.artefacts import Piece
 from bot.agent.audit import AuditLog
 from bot.agent.metrics import AgentMetrics
 from bot.agent.rate import Bucket
+from bot.agent.request_body import (
+    BODY_LIMIT_BYTES,
+    MAX_HEAVY_TIMEOUT_SECONDS,
+    Refused,
+    parse_body,
+    read_body,
+)
 from bot.agent.runner import ChildRunner
 from bot.agent.settings import AgentSettings
 from bot.agent.tokens import Grant, Refusal, TokenCheck, TokenRefused, require_request
@@ -26,23 +33,10 @@ from bot.domain.instant import to_rfc3339
 from bot.errors import ProbeError
 from bot.probe import Cost, Probe, args_digest
 
-BODY_LIMIT_BYTES = 64 * 1024
-BODY_TIMEOUT_SECONDS = 5.0
+ARTEFACT = "artefact"
+"""What stands in a token's `probe` where a piece of a profile is asked for; its args are `{"id","offset"}`."""
 DEFAULT_TIMEOUT_SECONDS = 5.0
 MAX_TIMEOUT_SECONDS = 60.0
-MAX_HEAVY_TIMEOUT_SECONDS = 300.0
-
-
-class _Refused(Exception):  # noqa: N818 - an answer to the caller, not a fault
-    """A request that ends here: status, reason word, one line."""
-
-    def __init__(
-        self, status: int, reason: str, text: str, retry_after: float | None = None
-    ) -> None:
-        super().__init__(text)
-        self.status = status
-        self.reason = reason
-        self.retry_after = retry_after
 
 
 class AgentServer:
@@ -79,6 +73,7 @@ class AgentServer:
                 Route("/metrics", self._metrics_page),
                 Route("/v1/probes", self._catalogue),
                 Route("/v1/probes/{name:path}", self._probe, methods=["POST"]),
+                Route("/v1/artefacts/{id:path}", self._artefact),
             ]
         )
 
@@ -93,7 +88,7 @@ class AgentServer:
         try:
             grant = self._grant(request)
             self._limit(self._bucket)
-        except _Refused as refused:
+        except Refused as refused:
             return await self._refuse(request, "", refused)
         await self._accept(request, grant, "", "")
         return JSONResponse(
@@ -110,7 +105,7 @@ class AgentServer:
         name = request.path_params["name"]
         try:
             grant, probe, args, digest, timeout = await self._entitled(request, name)
-        except _Refused as refused:
+        except Refused as refused:
             return await self._refuse(request, name, refused)
         await self._accept(request, grant, name, digest)
         result = await self._run(probe, args, timeout)
@@ -128,32 +123,58 @@ class AgentServer:
         )
         return JSONResponse(result.to_json())
 
+    async def _artefact(self, request: Request) -> Response:
+        """One piece of a profile; the token names the file and where the piece starts."""
+        name = request.path_params["id"]
+        try:
+            grant, piece = await self._entitled_piece(request, name)
+        except Refused as refused:
+            return await self._refuse(request, ARTEFACT, refused)
+        await self._accept(request, grant, ARTEFACT, grant.args_sha256 or "")
+        end = piece.offset + len(piece.content)
+        return Response(
+            piece.content,
+            status_code=206 if end - piece.offset < piece.total else 200,
+            media_type="application/octet-stream",
+            headers={"Content-Range": f"bytes {piece.offset}-{end - 1}/{piece.total}"},
+        )
+
+    async def _entitled_piece(self, request: Request, name: str) -> tuple[Grant, Piece]:
+        grant = self._grant(request)
+        offset = request.query_params.get("offset", "0")
+        if not offset.isascii() or not offset.isdigit() or len(offset) > 12:
+            raise Refused(400, "bad_args", "offset must be a whole number of bytes")
+        self._require(grant, ARTEFACT, args_digest({"id": name, "offset": int(offset)}))
+        self._limit(self._bucket)
+        piece = await asyncio.to_thread(self._runner.artefacts.piece, name, int(offset))
+        if piece is None:
+            raise Refused(404, "unknown_artefact", "no such profile here, or it ended before")
+        return grant, piece
+
     async def _entitled(
         self, request: Request, name: str
     ) -> tuple[Grant, Probe, Mapping[str, Any], str, float]:
         """Everything that must hold before anything runs, the signature before the body is read."""
         length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > BODY_LIMIT_BYTES:
-            raise _Refused(413, "body_too_large", f"the body may have {BODY_LIMIT_BYTES} bytes")
+            raise Refused(413, "body_too_large", f"the body may have {BODY_LIMIT_BYTES} bytes")
         grant = self._grant(request)
-        args, timeout = _parse_body(await _body(request))
+        args, timeout = parse_body(await read_body(request))
         try:
             digest = args_digest(args)
-            require_request(grant, name, digest)
-        except TokenRefused as refused:
-            raise _Refused(refused.http_status, refused.refusal.value, str(refused)) from refused
         except ProbeError as error:
-            raise _Refused(400, "bad_args", str(error)) from error
+            raise Refused(400, "bad_args", str(error)) from error
+        self._require(grant, name, digest)
         self._limit(self._bucket)
         probe = self._probes.get(name)
         if probe is None:
-            raise _Refused(404, "unknown_probe", "no such probe; GET /v1/probes lists them")
+            raise Refused(404, "unknown_probe", "no such probe; GET /v1/probes lists them")
         try:
             probe.accept(args)
         except ProbeError as error:
-            raise _Refused(400, "bad_args", str(error)) from error
+            raise Refused(400, "bad_args", str(error)) from error
         if probe.cost is Cost.HEAVY and not grant.approved_by:
-            raise _Refused(
+            raise Refused(
                 403, Refusal.NO_APPROVAL.value, "a heavy probe needs approved_by in its token"
             )
         if probe.cost is Cost.MODERATE:
@@ -168,12 +189,18 @@ class AgentServer:
         try:
             return self._tokens.check(request.headers.get("authorization"), self._now())
         except TokenRefused as refused:
-            raise _Refused(refused.http_status, refused.refusal.value, str(refused)) from refused
+            raise Refused(refused.http_status, refused.refusal.value, str(refused)) from refused
+
+    def _require(self, grant: Grant, name: str, digest: str) -> None:
+        try:
+            require_request(grant, name, digest)
+        except TokenRefused as refused:
+            raise Refused(refused.http_status, refused.refusal.value, str(refused)) from refused
 
     def _limit(self, bucket: Bucket) -> None:
         wait = bucket.take(self._monotonic())
         if wait > 0:
-            raise _Refused(
+            raise Refused(
                 429, "rate_limited", f"more than {bucket.per_minute} requests a minute", wait
             )
 
@@ -209,7 +236,7 @@ class AgentServer:
             }
         )
 
-    async def _refuse(self, request: Request, name: str, refused: _Refused) -> Response:
+    async def _refuse(self, request: Request, name: str, refused: Refused) -> Response:
         self._metrics.refused.labels(refused.reason).inc()
         await self._audit.write(
             self._line(request, name)
@@ -237,42 +264,3 @@ class AgentServer:
             "method": request.method,
             "probe": name[:128],
         }
-
-
-async def _body(request: Request) -> bytes:
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > BODY_LIMIT_BYTES:
-                    raise _Refused(
-                        413, "body_too_large", f"the body may have {BODY_LIMIT_BYTES} bytes"
-                    )
-    except TimeoutError as error:
-        raise _Refused(
-            408, "body_too_slow", f"the body did not arrive within {BODY_TIMEOUT_SECONDS:g} s"
-        ) from error
-    except ClientDisconnect as error:
-        raise _Refused(400, "body_broken", "the connection ended inside the body") from error
-    return bytes(body)
-
-
-def _parse_body(body: bytes) -> tuple[dict[str, Any], float | None]:
-    try:
-        content = json.loads(body or b"{}", parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise _Refused(400, "bad_body", "the body is no JSON") from error
-    args = content.get("args", {}) if isinstance(content, dict) else None
-    if not isinstance(args, dict):
-        raise _Refused(400, "bad_body", 'the body must be {"args": {…}, "timeout": seconds}')
-    timeout = content.get("timeout")
-    if timeout is None:
-        return args, None
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
-        raise _Refused(400, "bad_timeout", "timeout must be a number of seconds above zero")
-    return args, float(min(timeout, MAX_HEAVY_TIMEOUT_SECONDS))
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)

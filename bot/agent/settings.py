@@ -13,13 +13,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bot.agent.service_settings import read_services, words
 from bot.device.service import ServiceTarget
 from bot.errors import ConfigError
 
 _SECTIONS = {
     "services": None,
     "probes": {"allow", "heavy"},
-    "paths": {"proc_root", "sys_root", "nvml_library", "kernel_log", "package_log"},
+    "paths": {
+        "proc_root",
+        "sys_root",
+        "nvml_library",
+        "kernel_log",
+        "package_log",
+        "cuda_library",
+        "artefacts",
+    },
     "limits": {
         "requests_per_minute",
         "moderate_per_minute",
@@ -27,10 +36,9 @@ _SECTIONS = {
         "parallel",
         "grace_seconds",
         "sigkill",
+        "artefact_bytes",
     },
 }
-_MATCH = {"cgroup", "cmdline", "unit", "pidfile"}
-_SERVICE = {"match", "metrics", "model_dir", "log_files", "dependencies"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +51,7 @@ class Limits:
     parallel: int = 12
     grace_seconds: float = 3.0
     sigkill: bool = True
+    artefact_bytes: int = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +72,8 @@ class AgentSettings:
     proc_root: Path = Path("/proc")
     sys_root: Path = Path("/sys")
     nvml_library: str = ""
+    cuda_library: str = ""
+    artefacts: Path | None = None
     kernel_log: Path = Path("/dev/kmsg")
     package_log: Path = Path("/var/log/apt/history.log")
     limits: Limits = field(default_factory=Limits)
@@ -78,7 +89,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> AgentSettings
     faults: list[str] = []
     content = _read_config(env.get("RCA_AGENT_CONFIG"), faults)
     _refuse_unknown(content, faults)
-    services = _services(_table(content, "services", faults), faults)
+    services = read_services(_table(content, "services", faults), faults)
     probes, paths = _table(content, "probes", faults), _table(content, "paths", faults)
     settings = AgentSettings(
         node=env.get("RCA_AGENT_NODE") or socket.gethostname(),
@@ -90,11 +101,13 @@ def load_settings(environment: Mapping[str, str] | None = None) -> AgentSettings
         client_ca=_readable(env, "RCA_AGENT_CLIENT_CA", faults),
         audit=Path(env["RCA_AGENT_AUDIT"]).absolute() if env.get("RCA_AGENT_AUDIT") else None,
         services=services,
-        allow=_words(probes.get("allow", ["*"]), "probes.allow", faults),
-        heavy=_words(probes.get("heavy", []), "probes.heavy", faults),
+        allow=words(probes.get("allow", ["*"]), "probes.allow", faults),
+        heavy=words(probes.get("heavy", []), "probes.heavy", faults),
         proc_root=_path(paths, "proc_root", "/proc", faults),
         sys_root=_path(paths, "sys_root", "/sys", faults),
-        nvml_library=_library(paths.get("nvml_library", ""), faults),
+        nvml_library=_library(paths.get("nvml_library", ""), "nvml_library", faults),
+        cuda_library=_library(paths.get("cuda_library", ""), "cuda_library", faults),
+        artefacts=_path(paths, "artefacts", "", faults) if paths.get("artefacts") else None,
         kernel_log=_path(paths, "kernel_log", "/dev/kmsg", faults),
         package_log=_path(paths, "package_log", "/var/log/apt/history.log", faults),
         limits=_limits(_table(content, "limits", faults), faults),
@@ -162,58 +175,6 @@ def _table(content: Mapping[str, Any], name: str, faults: list[str]) -> dict[str
     return {}
 
 
-def _services(table: Mapping[str, Any], faults: list[str]) -> dict[str, ServiceTarget]:
-    found: dict[str, ServiceTarget] = {}
-    for name, entry in table.items():
-        where = f"services.{name}"
-        if not isinstance(entry, dict):
-            faults.append(f"{where}: must be a table")
-            continue
-        faults += [
-            f"{where}.{key}: unknown; known are {', '.join(sorted(_SERVICE))}"
-            for key in entry
-            if key not in _SERVICE
-        ]
-        match = entry.get("match")
-        if (
-            not isinstance(match, dict)
-            or len(match) != 1
-            or not match.keys() <= _MATCH
-            or not all(isinstance(value, str) and value for value in match.values())
-        ):
-            faults.append(
-                f"{where}.match: give exactly one of {', '.join(sorted(_MATCH))} with a text"
-            )
-            continue
-        metrics = entry.get("metrics")
-        if metrics is not None and not str(metrics).startswith(("http://", "https://")):
-            faults.append(f"{where}.metrics: must be an http:// or https:// address")
-            continue
-        model_dir = entry.get("model_dir")
-        found[name] = ServiceTarget(
-            name=name,
-            cgroup=match.get("cgroup"),
-            cmdline=match.get("cmdline"),
-            unit=match.get("unit"),
-            pidfile=Path(match["pidfile"]).absolute() if "pidfile" in match else None,
-            metrics_url=metrics,
-            model_dir=Path(str(model_dir)).absolute() if model_dir else None,
-            log_files=tuple(
-                str(Path(item).absolute())
-                for item in _words(entry.get("log_files", []), f"{where}.log_files", faults)
-            ),
-            dependencies=_words(entry.get("dependencies", []), f"{where}.dependencies", faults),
-        )
-    return found
-
-
-def _words(value: object, where: str, faults: list[str]) -> tuple[str, ...]:
-    if isinstance(value, list) and all(isinstance(item, str) and item for item in value):
-        return tuple(value)
-    faults.append(f"{where}: must be a list of texts")
-    return ()
-
-
 def _path(table: Mapping[str, Any], name: str, default: str, faults: list[str]) -> Path:
     value = table.get(name, default)
     if isinstance(value, str) and value:
@@ -222,18 +183,19 @@ def _path(table: Mapping[str, Any], name: str, default: str, faults: list[str]) 
     return Path(default)
 
 
-def _library(value: object, faults: list[str]) -> str:
+def _library(value: object, name: str, faults: list[str]) -> str:
+    is_table = name == "nvml_library"
     if not isinstance(value, str):
-        faults.append(
-            "paths.nvml_library: must be a path, standin:FILE, or empty for the system's own"
-        )
+        words = "a path, standin:FILE, or empty" if is_table else "a path, or empty"
+        faults.append(f"paths.{name}: must be {words} for the system's own")
         return ""
-    prefix, name = ("standin:", value[8:]) if value.startswith("standin:") else ("", value)
-    if not name:
+    is_standin = is_table and value.startswith("standin:")
+    prefix, file = ("standin:", value[8:]) if is_standin else ("", value)
+    if not file:
         return ""
-    path = Path(name).absolute()
+    path = Path(file).absolute()
     if not path.exists():
-        faults.append(f"paths.nvml_library: {path} is not there")
+        faults.append(f"paths.{name}: {path} is not there")
     return f"{prefix}{path}"
 
 

@@ -14,6 +14,8 @@ from bot.workspace.client import Button, Person, SeenMessage, WorkspaceClient
 
 _POLL_SECONDS = 0.5
 _STEPS = 6
+_ANSWER_SECONDS = 60.0
+_FORM_TRIES = 3
 
 
 class Responder:
@@ -47,7 +49,7 @@ class Responder:
         """Writes into the thread."""
         await self._person.say(self._channel, text, thread_ts=self._thread_ts)
 
-    async def wait_for_step(self, number: int, seconds: float = 20.0) -> SeenMessage:
+    async def wait_for_step(self, number: int, seconds: float = _ANSWER_SECONDS) -> SeenMessage:
         """The newest prompt of a step; the card at the top of the thread names the step too, and is none."""
         mark = f"{number}/{_STEPS} "
 
@@ -60,7 +62,7 @@ class Responder:
         return [message for message in await self.thread() if is_prompt(message)][-1]
 
     async def find_button(
-        self, action_id: str, seconds: float = 20.0
+        self, action_id: str, seconds: float = _ANSWER_SECONDS
     ) -> tuple[SeenMessage, Button]:
         """The newest message of the thread with such a button."""
         await self._person.wait_for(
@@ -95,13 +97,25 @@ class Responder:
         if not done.is_good:
             raise DeliveryError(f"{action_id} was not taken: {done.error}", reason=Reason.REFUSED)
 
-    async def fill_in(self, form: str, answers: Mapping[str, Any]) -> None:
-        """Waits for a form to open and sends it.
+    async def fill_in(
+        self, action_id: str, message: SeenMessage, form: str, answers: Mapping[str, Any]
+    ) -> None:
+        """Presses the button that opens a form, and sends the form.
+
+        A press opens nothing when the bot took longer than Slack lets a trigger live; people press again then.
 
         Raises:
             DeliveryError: it did not open, or an answer was refused.
         """
-        await self._person.wait_for_view(lambda view: view.get("callback_id") == form)
+        for tries_left in reversed(range(_FORM_TRIES)):
+            await self.press(action_id, message)
+            try:
+                await self._person.wait_for_view(lambda view: view.get("callback_id") == form)
+            except DeliveryError:
+                if not tries_left:
+                    raise
+            else:
+                break
         done = await self._person.submit(answers)
         if not done.is_good or done.errors:
             raise DeliveryError(
@@ -124,7 +138,7 @@ class Responder:
                 lambda message: (
                     message.ts not in before and mark in message.all_text and bool(message.buttons)
                 ),
-                20.0,
+                _ANSWER_SECONDS,
                 channel=self._channel,
                 thread_ts=self._thread_ts,
             )
@@ -136,7 +150,7 @@ class Responder:
             ) from error
 
     async def wait_report(
-        self, what: str, holds: Callable[[dict[str, Any]], bool], seconds: float = 30.0
+        self, what: str, holds: Callable[[dict[str, Any]], bool], seconds: float = _ANSWER_SECONDS
     ) -> dict[str, Any]:
         """The report, once it says what is waited for.
 

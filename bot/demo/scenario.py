@@ -86,8 +86,11 @@ class Playthrough:
     async def _state_symptom(self, responder: Responder, onset: Onset) -> None:
         self._say(f"step 1: {onset.in_words()}")
         prompt = await responder.wait_for_step(1)
-        await responder.press("rca.symptom", prompt)
+        # What the bot found by itself is there first; it also proposes whom this concerns.
+        await responder.wait_report("the first ranking", lambda r: bool(r["hypotheses"]))
         await responder.fill_in(
+            "rca.symptom",
+            prompt,
             "rca_symptom",
             {
                 "text": onset.in_words(),
@@ -135,8 +138,7 @@ class Playthrough:
         else:
             done = await self._apply_fix(cause)
         self._say(f"step 6: {done}")
-        await responder.press("rca.fix", prompt)
-        await responder.fill_in("rca_fix", {"text": done})
+        await responder.fill_in("rca.fix", prompt, "rca_fix", {"text": done})
         if cause != _NOT_ESTABLISHED:
             await self._wait_for_recovery()
             await self._verify(responder)

@@ -26,6 +26,10 @@ class ServiceTarget:
     model_dir: Path | None = None
     log_files: tuple[str, ...] = ()
     dependencies: tuple[str, ...] = ()
+    golden_url: str | None = None
+    golden_file: Path | None = None
+    profile_url: str | None = None
+    profile_dir: Path | None = None
 
 
 def find_processes(proc: ProcRoot, target: ServiceTarget) -> list[TaskStat]:

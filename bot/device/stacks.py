@@ -153,7 +153,7 @@ def take_stacks(proc: ProcRoot, pid: int, timeout_seconds: float) -> tuple[Stack
     except OSError as error:
         raise ProbeError(f"py-spy cannot be started: {error}") from error
     if done.returncode != 0:
-        raise _failure(proc, pid, done.stderr.decode("utf-8", errors="replace"))
+        raise py_spy_failure(proc, pid, done.stderr.decode("utf-8", errors="replace"))
     try:
         return tuple(_stack(proc, pid, item) for item in json.loads(done.stdout))
     except (ValueError, KeyError, TypeError) as error:
@@ -226,7 +226,8 @@ def is_kernel_lock(wait_channel: str) -> bool:
     return _KERNEL_LOCK.search(wait_channel) is not None
 
 
-def _failure(proc: ProcRoot, pid: int, stderr: str) -> ProbeError:
+def py_spy_failure(proc: ProcRoot, pid: int, stderr: str) -> ProbeError:
+    """What py-spy said, as the reason that a probe reports."""
     text = " ".join(stderr.split())[:200]
     if not (proc.path / str(pid)).exists():
         return ProbeError(f"process {pid} is gone", reason=Reason.NOT_FOUND)

@@ -122,8 +122,36 @@ class ChartRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FollowupState:
+    """What became of one kind of automatic follow-up in this incident.
+
+    anchor: what the last ones were about (a step, a time); count: how many were sent about it.
+    """
+
+    anchor: str = ""
+    count: int = 0
+    last_at: datetime | None = None
+    snoozed_until: datetime | None = None
+    is_stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StormMember:
+    """An incident that an alert storm lists instead of giving it a message of its own."""
+
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """Everything that the timeline adds up to."""
+    """Everything that the timeline adds up to.
+
+    alert_groups: sender's way in and group key of every notification that was taken in.
+    alerts_left_out: alerts that the sender itself left out of its newest notification.
+    active_at: when a person or the procedure moved last. evidence_at: when the sources were asked last.
+    storm_of: the storm that lists this incident, while it has no message of its own. storm: what a storm lists.
+    """
 
     id: str
     title: str
@@ -142,6 +170,14 @@ class Incident:
     scope: Scope = field(default_factory=Scope)
     alerts: Mapping[str, Alert] = field(default_factory=dict)
     alert_notifications: int = 0
+    alert_groups: frozenset[tuple[str, str]] = frozenset()
+    alerts_left_out: int = 0
+    active_at: datetime | None = None
+    evidence_at: datetime | None = None
+    recurrence_of: str | None = None
+    storm_of: str | None = None
+    storm: tuple[StormMember, ...] = ()
+    followups: Mapping[str, FollowupState] = field(default_factory=dict)
     symptoms: tuple[Symptom, ...] = ()
     steps: Mapping[str, StepState] = field(default_factory=dict)
     current_step: str | None = None
@@ -167,6 +203,11 @@ class Incident:
     def is_open(self) -> bool:
         """Whether somebody still has to resolve it."""
         return self.status is not IncidentStatus.RESOLVED
+
+    @property
+    def is_only_listed(self) -> bool:
+        """Whether a storm lists it and nobody has taken it up: it has no message of its own."""
+        return self.storm_of is not None and self.card_ts is None and self.acknowledged_at is None
 
     @property
     def service(self) -> str | None:

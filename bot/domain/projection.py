@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from bot.domain.action_item import ActionItem, ActionStatus
-from bot.domain.alert import Alert, AlertStatus
+from bot.domain.alert import AlertStatus
+from bot.domain.alert_news import fold_alert, fold_followup
 from bot.domain.change import Change
 from bot.domain.checklist import ChecklistChange, ProposalStatus
 from bot.domain.evidence import BlindSpot, Evidence, EvidenceSource, Gap, SourceState, digest_of
@@ -29,12 +31,13 @@ from bot.domain.incident import (
     RootCause,
     Scope,
     StepState,
+    StormMember,
 )
 from bot.domain.instant import Window, parse_rfc3339
 from bot.domain.reaction import fold_reaction
 from bot.domain.responder import Role, Severity
 from bot.domain.text import Locale, Localized
-from bot.domain.timeline import SYSTEM_AUTHOR, Entry, EntryKind
+from bot.domain.timeline import Entry, EntryKind, is_person
 
 _WITHHELD = Localized("(withheld by its author)", "（作者已撤回）")
 
@@ -61,14 +64,20 @@ def opened(incident_id: str, entry: Entry) -> Incident:
         thread_ts=data.get("thread_ts"),
         scope=Scope(nodes=tuple(data.get("nodes") or ())),
         last_seq=entry.seq,
+        acknowledged_at=entry.at if is_person(entry.author) else None,
+        active_at=entry.at,
     )
 
 
 def apply(incident: Incident, entry: Entry) -> Incident:
     """The incident after one more entry. An entry that a newer version wrote and this one does not know changes nothing."""
     moved = replace(incident, last_seq=entry.seq)
-    if entry.author != SYSTEM_AUTHOR and incident.acknowledged_at is None:
-        moved = replace(moved, acknowledged_at=entry.at)
+    if is_person(entry.author):
+        moved = replace(
+            moved,
+            acknowledged_at=incident.acknowledged_at or entry.at,
+            active_at=_later(incident.active_at, entry.at),
+        )
     fold = _FOLDS.get(entry.kind)
     return fold(moved, entry) if fold else moved
 
@@ -101,7 +110,21 @@ def _system(incident: Incident, entry: Entry) -> Incident:
         case "status":
             status = IncidentStatus(data["status"])
             resolved_at = entry.at if status is IncidentStatus.RESOLVED else None
-            return replace(incident, status=status, resolved_at=resolved_at)
+            return replace(
+                incident,
+                status=status,
+                resolved_at=resolved_at,
+                active_at=_later(incident.active_at, entry.at),
+            )
+        case "truncated":
+            return replace(incident, alerts_left_out=int(data["left_out"]))
+        case "recurrence":
+            return replace(incident, recurrence_of=str(data["recurrence_of"]))
+        case "storm_member":
+            return replace(incident, storm_of=str(data["storm"]))
+        case "storm":
+            listed = tuple(StormMember(id=i["id"], title=i["title"]) for i in data["members"])
+            return replace(incident, storm=(*incident.storm, *listed))
         case "scope":
             return replace(
                 incident,
@@ -118,13 +141,8 @@ def _system(incident: Incident, entry: Entry) -> Incident:
             return incident
 
 
-def _alert(incident: Incident, entry: Entry) -> Incident:
-    notifications = incident.alert_notifications + 1
-    if "alert" not in entry.data:
-        return replace(incident, alert_notifications=notifications)
-    alert = Alert.from_json(entry.data["alert"])
-    alerts = {**incident.alerts, alert.fingerprint: alert}
-    return replace(incident, alerts=alerts, alert_notifications=notifications)
+def _later(known: datetime | None, at: datetime) -> datetime:
+    return at if known is None else max(known, at)
 
 
 def _symptom(incident: Incident, entry: Entry) -> Incident:
@@ -154,6 +172,7 @@ def _evidence(incident: Incident, entry: Entry) -> Incident:
     return replace(
         incident,
         evidence=tuple(known.values()),
+        evidence_at=entry.at if "sources" in data else incident.evidence_at,
         gaps=gaps,
         sources={**incident.sources, **sources},
         layers=layers or incident.layers,
@@ -333,7 +352,8 @@ def _step(incident: Incident, entry: Entry) -> Incident:
                 if state is StepState.CURRENT:
                     states[name] = StepState.PENDING
             states[step] = StepState.CURRENT
-            return replace(incident, steps=states, current_step=step)
+            active_at = _later(incident.active_at, entry.at)
+            return replace(incident, steps=states, current_step=step, active_at=active_at)
         case "passed":
             states[step] = StepState.PASSED
         case "skipped":
@@ -449,7 +469,7 @@ def _action(incident: Incident, entry: Entry) -> Incident:
 
 _FOLDS: Mapping[EntryKind, Callable[[Incident, Entry], Incident]] = {
     EntryKind.SYSTEM: _system,
-    EntryKind.ALERT: _alert,
+    EntryKind.ALERT: fold_alert,
     EntryKind.SYMPTOM: _symptom,
     EntryKind.EVIDENCE: _evidence,
     EntryKind.CHANGE: _change,
@@ -463,6 +483,7 @@ _FOLDS: Mapping[EntryKind, Callable[[Incident, Entry], Incident]] = {
     EntryKind.REPORT: _report,
     EntryKind.CHECKLIST: _checklist,
     EntryKind.ACTION: _action,
+    EntryKind.FOLLOWUP: fold_followup,
     EntryKind.REACTION: fold_reaction,
 }
 

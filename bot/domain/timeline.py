@@ -5,8 +5,8 @@ What each kind of entry carries in `data` (JSON values only; every text that a p
 
 | kind | data |
 | --- | --- |
-| system | `op` = opened (`title`, `severity`, `services`, `nodes`, `channel`, `locale`, `labels`, `source`), attached (`thread_ts`, `card_ts`), status (`status`), scope (`nodes`, `replicas`, `models`, `tenants`, `confirmed`) |
-| alert | `op` = firing, repeated, resolved, refired; `alert` (Alert), `group_key`, `source` |
+| system | `op` = opened (`title`, `severity`, `services`, `nodes`, `channel`, `locale`, `labels`, `source`), attached (`thread_ts`, `card_ts`), status (`status`), scope (`nodes`, `replicas`, `models`, `tenants`, `confirmed`), truncated (`delivered`, `left_out`), recurrence (`recurrence_of`), storm_member (`storm`), storm (`members`: list of `id`, `title`), note |
+| alert | `op` = firing, repeated, resolved, refired, joined, acknowledged, silenced; `alert` (Alert), `group_key`, `source` |
 | message | `ts`, `files` |
 | reaction | `ts`, `emoji`, `meaning`, `target` (seq), `removed` |
 | symptom | `id`, `metric`, `scope`, `since`; the statement is the text |
@@ -23,7 +23,7 @@ What each kind of entry carries in `data` (JSON values only; every text that a p
 | report | `formats`, `state` |
 | checklist | `op` = proposed (`n`, `checklist`, `diff`), accepted (`n`), declined (`n`; the reason is the text) |
 | action | `op` = added (`n`, `owner`, `due`), done (`n`), dropped (`n`), fix (text), verified (`verified`, `evidence`) |
-| followup | `op` = due, snoozed, stopped; `followup` |
+| followup | `op` = due (`anchor`), snoozed (`until`), stopped; `followup` |
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ from bot.domain.instant import parse_rfc3339, to_rfc3339
 from bot.domain.text import Localized
 
 SYSTEM_AUTHOR = "rca-bot"
+
+
+def is_person(author: str) -> bool:
+    """Whether a person wrote an entry: not this bot, and no other app (`B…`) whose message was captured."""
+    is_app = author.startswith("B") and author[1:].isalnum() and author.isupper()
+    return author not in (SYSTEM_AUTHOR, "unknown", "") and not is_app
 
 
 class EntryKind(StrEnum):

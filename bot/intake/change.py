@@ -9,7 +9,7 @@ from typing import Any
 
 from bot.domain.change import Change, ChangeKind
 from bot.domain.instant import parse_rfc3339
-from bot.intake.alertmanager import PayloadError
+from bot.intake.reading import PayloadError
 
 
 def parse(body: object) -> tuple[Change, ...]:

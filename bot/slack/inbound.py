@@ -122,7 +122,10 @@ class Inbound:
                 return
 
     async def _joined(self, event: Json, key: str) -> None:
-        """The bot was invited: incidents that were opened here before it could speak get their card and first prompt."""
+        """The bot was invited: incidents that were opened here before it could speak get their card and prompt.
+
+        The card may be there already (any news brings it); what else was lost is known by its entry in the record.
+        """
         if event.get("user") != self._directory.known.user:
             return
         channel = str(event.get("channel") or "")
@@ -130,8 +133,9 @@ class Inbound:
         for summary in await index.summaries(self._services.store, before=None, limit=200):
             if summary.channel != channel or summary.status == IncidentStatus.RESOLVED.value:
                 continue
-            incident = (await self._services.journal.load(summary.id)).incident
-            if incident.card_ts is not None:
+            ledger = await self._services.journal.load(summary.id)
+            incident = ledger.incident
+            if not any(entry.op == "undelivered" for entry in ledger.entries):
                 continue
             await send(outbox.card_job(incident), once=f"{key}:card:{incident.id}")
             views = [f"step_{incident.current_step}"] if incident.current_step else []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import re
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -20,10 +22,13 @@ from bot.domain.finding import ProbeResult, ProbeStatus
 from bot.errors import ConfigError, EvidenceError, ProbeError, Reason
 from bot.inventory import Inventory, Node
 from bot.probe import args_digest
+from bot.sources._agent_answers import content_of, require_success, result_of, status_of
 
 TOKEN_LIFETIME_SECONDS = 30
 """Half of what the agent accepts, so that a clock a few seconds off does no harm."""
 ANSWER_LIMIT_BYTES = 2 * 1024 * 1024
+ARTEFACT_LIMIT_BYTES = 64 * 1024 * 1024
+_ARTEFACT_ID = re.compile(r"[0-9a-f]{32}")
 _MARGIN_SECONDS = 0.5
 """What is kept of the caller's time for the wire, so that the agent's own `timeout` still arrives."""
 
@@ -97,9 +102,9 @@ class NodeAgents:
                 },
                 timeout_seconds=timeout_seconds,
             )
-            return _result(content, node, probe)
+            return result_of(content, node, probe)
         except EvidenceError as error:
-            return failed(_status(error.reason), str(error))
+            return failed(status_of(error.reason), str(error))
         except ProbeError as error:
             return failed(ProbeStatus.ERROR, str(error))
 
@@ -127,6 +132,55 @@ class NodeAgents:
             raise EvidenceError(f"agent of {node}: its catalogue is out of shape")
         return tuple(probes)
 
+    async def artefact(
+        self,
+        node: str,
+        artefact: Mapping[str, Any],
+        *,
+        subject: str,
+        timeout_seconds: float = 60.0,
+    ) -> bytes:
+        """The file that a heavy probe left, fetched piece by piece; `artefact` is `data["artefact"]` of its result.
+
+        Raises:
+            EvidenceError: the agent could not be asked, no longer has it, or the digest is another.
+        """
+        name, size = str(artefact.get("id", "")), artefact.get("bytes")
+        if not _ARTEFACT_ID.fullmatch(name) or not isinstance(size, int):
+            raise EvidenceError(f"agent of {node}: its profile is told out of shape")
+        if size > ARTEFACT_LIMIT_BYTES:
+            raise EvidenceError(
+                f"agent of {node}: its profile has {size} bytes, more than {ARTEFACT_LIMIT_BYTES} are not fetched"
+            )
+        content = bytearray()
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while len(content) < size:
+                    offset = len(content)
+                    args = {"id": name, "offset": offset}
+                    piece = await self._fetch(
+                        node,
+                        "GET",
+                        f"/v1/artefacts/{name}?offset={offset}",
+                        subject=subject,
+                        claims=_claims("artefact", args, None),
+                        body=None,
+                        timeout_seconds=timeout_seconds,
+                    )
+                    if not piece:
+                        raise EvidenceError(f"agent of {node}: its profile broke off; ask again")
+                    content += piece
+        except TimeoutError as error:
+            raise EvidenceError(
+                f"agent of {node}: the profile did not arrive within {timeout_seconds:g} s; ask again",
+                reason=Reason.TIMEOUT,
+            ) from error
+        if hashlib.sha256(content).hexdigest() != artefact.get("sha256"):
+            raise EvidenceError(
+                f"agent of {node}: the profile's digest is another than the probe told; ask again"
+            )
+        return bytes(content)
+
     async def _ask(
         self,
         name: str,
@@ -138,6 +192,28 @@ class NodeAgents:
         body: Mapping[str, Any] | None,
         timeout_seconds: float,
     ) -> Mapping[str, Any]:
+        raw = await self._fetch(
+            name,
+            method,
+            path,
+            subject=subject,
+            claims=claims,
+            body=body,
+            timeout_seconds=timeout_seconds,
+        )
+        return content_of(name, raw)
+
+    async def _fetch(
+        self,
+        name: str,
+        method: str,
+        path: str,
+        *,
+        subject: str,
+        claims: Mapping[str, Any],
+        body: Mapping[str, Any] | None,
+        timeout_seconds: float,
+    ) -> bytes:
         node = self._inventory.nodes.get(name)
         if node is None or not node.url:
             raise EvidenceError(
@@ -163,7 +239,7 @@ class NodeAgents:
 
     async def _send(
         self, node: Node, method: str, path: str, token: str, body: Mapping[str, Any] | None
-    ) -> Mapping[str, Any]:
+    ) -> bytes:
         content = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         async with self._client.stream(
@@ -180,7 +256,8 @@ class NodeAgents:
                     raise EvidenceError(
                         f"agent of {node.name}: its answer is larger than {ANSWER_LIMIT_BYTES} bytes"
                     )
-        return _content(node.name, answer, bytes(raw))
+        require_success(node.name, answer, bytes(raw))
+        return bytes(raw)
 
     def _sign(self, node: Node, subject: str, claims: Mapping[str, Any]) -> str:
         issued = self._now().timestamp()
@@ -218,61 +295,3 @@ def _load_key(pem: str) -> Ed25519PrivateKey:
             "RCA_AGENT_KEY: must hold an Ed25519 key; write one with `rca-bot agent keygen --out DIR`"
         )
     return key
-
-
-def _content(name: str, answer: httpx.Response, raw: bytes) -> Mapping[str, Any]:
-    try:
-        content = json.loads(raw)
-    except (ValueError, RecursionError):
-        content = None
-    if answer.status_code == 200:
-        if isinstance(content, dict):
-            return content
-        raise EvidenceError(f"agent of {name}: answered something that is no JSON object")
-    said = str(content.get("error", ""))[:300] if isinstance(content, dict) else ""
-    why = f": {' '.join(said.split())}" if said else ""
-    match answer.status_code:
-        case 401 | 403:
-            raise EvidenceError(
-                f"agent of {name}: refused the request{why}; compare RCA_AGENT_KEY, the node's keys and the clocks",
-                reason=Reason.UNAUTHORISED,
-            )
-        case 404:
-            raise EvidenceError(
-                f"agent of {name}: does not know this probe{why}; is the agent older than the bot?",
-                reason=Reason.UNSUPPORTED,
-            )
-        case 429:
-            after = answer.headers.get("Retry-After", "")
-            wait = f"; ask again in {after} s" if after.isdigit() else "; ask again later"
-            raise EvidenceError(
-                f"agent of {name}: too many requests{why}{wait}", reason=Reason.RATE_LIMITED
-            )
-        case status:
-            raise EvidenceError(
-                f"agent of {name}: answered HTTP {status}{why}", reason=Reason.REFUSED
-            )
-
-
-def _status(reason: Reason) -> ProbeStatus:
-    match reason:
-        case Reason.TIMEOUT:
-            return ProbeStatus.TIMEOUT
-        case Reason.UNAUTHORISED:
-            return ProbeStatus.DENIED
-        case Reason.UNSUPPORTED:
-            return ProbeStatus.UNSUPPORTED
-        case _:
-            return ProbeStatus.ERROR
-
-
-def _result(content: Mapping[str, Any], node: str, probe: str) -> ProbeResult:
-    try:
-        result = ProbeResult.from_json(content)
-    except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise EvidenceError(f"agent of {node}: its result is out of shape ({error})") from error
-    if result.node != node or result.probe != probe:
-        raise EvidenceError(
-            f"agent of {node}: answered for another node or probe; check the address in the inventory"
-        )
-    return result

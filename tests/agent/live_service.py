@@ -1,12 +1,13 @@
 """A small real Python service for probes to look at: threads, a metrics page, a log file, a pidfile.
 
 Run as a program: `live_service.py FOLDER MODE`, where MODE is `idle`, `contended`, `deadlocked`, `slow_pool`,
-`frozen`, `leaking` or `loader`.
+`frozen`, `leaking`, `loader`, `drifted` or `nan`.
 """
 
 from __future__ import annotations
 
 import http.server
+import json
 import os
 import queue
 import subprocess
@@ -43,6 +44,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         body = _page(self.mode).encode()
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        """A model that adds up, so that a golden set can be checked against it."""
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        total = sum(request["values"])
+        told = "NaN" if self.mode == "nan" else str(total * (1.2 if self.mode == "drifted" else 1))
+        body = f'{{"outputs": [{{"data": [{told}]}}], "id": 7}}'.encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
@@ -134,6 +146,12 @@ class LiveService:
     port: int
 
     def config(self, name: str = "svc") -> str:
+        golden = self.folder / "golden.set"
+        requests = [
+            {"path": "/v2/infer", "body": {"values": [n, 0.5]}, "pick": "outputs.0.data.0", "expect": n + 0.5}
+            for n in range(20)
+        ]  # fmt: skip
+        golden.write_text(json.dumps({"tolerance": 0.01, "requests": requests}))
         return (
             f"[services.{name}]\n"
             f'match = {{ pidfile = "{self.folder}/service.pid" }}\n'
@@ -141,6 +159,8 @@ class LiveService:
             f'log_files = ["{self.folder}/*.log"]\n'
             f'model_dir = "{self.folder}"\n'
             f'dependencies = ["tcp://127.0.0.1:{self.port}"]\n'
+            f'golden_url = "http://127.0.0.1:{self.port}"\n'
+            f'golden_file = "{golden}"\n'
         )
 
     def stop(self) -> None:

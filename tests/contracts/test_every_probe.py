@@ -29,6 +29,7 @@ from bot.device.service import ServiceTarget
 from bot.domain.finding import ProbeResult
 from bot.probe import ArgumentKind, Probe
 from tests.agent.live_service import LiveService, start_service
+from tests.device.standin_libraries import cuda_library, nvml_library
 
 PROBES = probe_catalogue()
 GIB = 2**30
@@ -76,6 +77,10 @@ def _args(probe: Probe) -> dict[str, Any]:
             values[argument.name] = 0.6
         elif argument.name == "seconds":
             values[argument.name] = 1.0
+        elif argument.name == "gpu":
+            values[argument.name] = 0
+        elif argument.name == "tool":
+            values[argument.name] = "py-spy"
     return values
 
 
@@ -88,6 +93,8 @@ class Stage:
     proc_root: str = "/proc"
     kernel_log: str = "/dev/kmsg"
     nvml_library: str = ""
+    sys_root: str = "/sys"
+    cuda_library: str = ""
     service: ServiceTarget | None = None
     held: list[socket.socket] = dataclasses.field(default_factory=list)
 
@@ -96,12 +103,15 @@ class Stage:
             probe=probe.name,
             args=_args(probe),
             proc_root=self.proc_root,
-            sys_root="/sys",
+            sys_root=self.sys_root,
             nvml_library=self.nvml_library,
             kernel_log=self.kernel_log,
             package_log="/not/there",
             services={} if self.service is None else {"svc": self.service},
             result_bytes=65536,
+            cuda_library=self.cuda_library,
+            artefact_folder=str(self.folder) if probe.makes_artefact else "",
+            artefact_bytes=2**20,
         )
 
 
@@ -187,6 +197,42 @@ def _metrics_page(stage: Stage, how: str) -> None:
     stage.service = ServiceTarget(name="svc", cmdline="*", metrics_url=address)
 
 
+def _golden(stage: Stage, how: str) -> None:
+    path = stage.folder / "golden.json"
+    path.write_text(json.dumps({"requests": [{"body": {"prompt": "a"}, "expect": {"text": "b"}}]}))
+    address = None if how == "unsupported" else stage.pages[how]
+    stage.service = ServiceTarget(name="svc", cmdline="*", golden_url=address, golden_file=path)
+
+
+def _clock_source(stage: Stage, how: str) -> None:
+    path = stage.folder / "sys/devices/system/clocksource/clocksource0/current_clocksource"
+    path.parent.mkdir(parents=True)
+    path.write_text("tsc\n")
+    _spoil_file(path, how)
+    stage.sys_root = str(stage.folder / "sys")
+
+
+def _copies(stage: Stage, how: str) -> None:
+    told = {
+        "unsupported": {"code": {"cuInit": 100}},
+        "denied": {"code": {"cuDevicePrimaryCtxRetain": 800}},
+        "timeout": {"hang_s": {"cuMemcpyHtoD_v2": 600}},
+        "error": {"code": {"cuMemAlloc_v2": 999}},
+    }[how]
+    stage.cuda_library = str(cuda_library(stage.folder, all=told).path)
+
+
+def _driver(stage: Stage, how: str) -> None:
+    """The real binding over a library that is not well, as `_gpu` is over a table."""
+    told = {
+        "unsupported": {"code": {"nvmlInit": 9}},
+        "denied": {"code": {"nvmlInit": 4}},
+        "timeout": {"hang_s": {"nvmlInit": 600}},
+        "error": {"code": {"nvmlInit": 999}},
+    }[how]
+    stage.nvml_library = str(nvml_library(stage.folder, all=told).path)
+
+
 def _gpu(stage: Stage, how: str) -> None:
     init = {
         "unsupported": {"raise": "DriverNotLoaded"},
@@ -200,13 +246,18 @@ def _gpu(stage: Stage, how: str) -> None:
 PROVOCATIONS: dict[str, Spoil] = {
     "burst_sample": _pressure,
     "dependency_check": _dependencies,
-    "gpu_errors": _gpu,
-    "gpu_processes": _gpu,
+    "gpu_errors": _driver,
+    "gpu_processes": _driver,
     "model_artifact": _pidfile,
     "service_config": _pidfile,
     "gpu_allocator": _metrics_page,
+    "golden_set": _golden,
+    "h2d_bandwidth": _copies,
+    "profile": _pidfile,
+    "time_sync": _clock_source,
+    "trace_health": _pidfile,
     "gpu_link": _gpu,
-    "gpu_state": _gpu,
+    "gpu_state": _driver,
     "host_cpu": _host_file("stat"),
     "host_disk": _host_file("diskstats"),
     "host_memory": _host_file("meminfo"),
@@ -231,6 +282,8 @@ class _Page(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.path == "/error":
             self.wfile.write(b"{{{ this is no exposition text\n")
+
+    do_POST = do_GET
 
     def log_message(self, *_args: object) -> None:
         pass
@@ -262,6 +315,8 @@ def _settings(stage: Stage) -> AgentSettings:
         proc_root=Path(stage.proc_root),
         kernel_log=Path(stage.kernel_log),
         nvml_library=stage.nvml_library,
+        sys_root=Path(stage.sys_root),
+        cuda_library=stage.cuda_library,
         services={} if stage.service is None else {"svc": stage.service},
     )
 
@@ -340,9 +395,11 @@ def readings(
     """Every probe once, all at the same time, on this machine and a service that is well."""
     folder = tmp_path_factory.mktemp("works")
     library = _table(folder / "gpu.json")
+    copies = cuda_library(folder, all={"pinned_gb_per_s": 56.5, "pageable_gb_per_s": 20}).path
     config = folder / "agent.toml"
     config.write_text(
-        f'{service.config()}\n[paths]\nnvml_library = "{library}"\n[limits]\nparallel = 32\n'
+        f'{service.config()}\n[paths]\nnvml_library = "{library}"\ncuda_library = "{copies}"\n'
+        "[limits]\nparallel = 32\n"
     )
     settings = load_settings({"RCA_AGENT_CONFIG": str(config), "RCA_AGENT_NODE": "n"})
     assert settings.limits == Limits(parallel=32)
@@ -350,7 +407,7 @@ def readings(
     async def everything() -> list[ProbeResult]:
         runner = ChildRunner(settings, now=time.time, monotonic=time.monotonic)
         results = await asyncio.gather(
-            *(runner.run(probe, _args(probe), 30.0) for probe in PROBES.values())
+            *(runner.run(probe, _args(probe), 60.0) for probe in PROBES.values())
         )
         await runner.close()
         return results
@@ -385,7 +442,7 @@ def test_clean_finding_stands_alone_and_never_beside_a_gap(
 @pytest.mark.parametrize("name", sorted(PROBES))
 def test_stand_in_reading_is_labelled(readings: dict[str, ProbeResult], name: str) -> None:
     result = readings[name]
-    is_gpu = PROBES[name].serial_group == "nvml"
+    is_gpu = name.startswith("gpu_") and PROBES[name].serial_group == "nvml"
     assert result.data.get("standin", False) is is_gpu
     if is_gpu:
         assert all(finding.summary.startswith("stand-in") for finding in result.findings)

@@ -101,9 +101,9 @@ async def test_start_here_opens_on_the_message_and_keeps_what_was_said_before(st
     await stage.lead.submit({"text": "P99 600 ms", "severity": "sev2", "service": "translate-api"})
     card = await stage.reply(root, lambda m: "INC-1" in m.all_text)
     await stage.entry(lambda e: e.text is not None and "restarting" in e.text.en)
+    await stage.calm()
     incident = await stage.incident()
     assert (incident.thread_ts, incident.card_ts) == (root, card.ts)
-    await stage.calm()
     assert not [m for m in await stage.lead.history(CHANNEL) if m.bot_id and m.only_for is None]
 
 

@@ -1,0 +1,1 @@
+"""Which component of a dependency graph is at fault: lost time, calls, gauges, lines and spans together."""

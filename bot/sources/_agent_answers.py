@@ -1,0 +1,95 @@
+"""What an agent's answer says, and what a refusal means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from bot.domain.finding import ProbeResult, ProbeStatus
+from bot.errors import EvidenceError, Reason
+
+
+def content_of(name: str, raw: bytes) -> Mapping[str, Any]:
+    """The answer as a JSON object.
+
+    Raises:
+        EvidenceError: it is none.
+    """
+    content = _json(raw)
+    if isinstance(content, dict):
+        return content
+    raise EvidenceError(f"agent of {name}: answered something that is no JSON object")
+
+
+def _json(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def require_success(name: str, answer: httpx.Response, raw: bytes) -> None:
+    """Returns for an answer that stands.
+
+    Raises:
+        EvidenceError: with what the agent said, and the reason that its status stands for.
+    """
+    if answer.status_code in {200, 206}:
+        return
+    content = _json(raw)
+    said = str(content.get("error", ""))[:300] if isinstance(content, dict) else ""
+    why = f": {' '.join(said.split())}" if said else ""
+    match answer.status_code:
+        case 401 | 403:
+            raise EvidenceError(
+                f"agent of {name}: refused the request{why}; compare RCA_AGENT_KEY, the node's keys and the clocks",
+                reason=Reason.UNAUTHORISED,
+            )
+        case 404:
+            raise EvidenceError(
+                f"agent of {name}: does not know this probe{why}; is the agent older than the bot?",
+                reason=Reason.UNSUPPORTED,
+            )
+        case 429:
+            after = answer.headers.get("Retry-After", "")
+            wait = f"; ask again in {after} s" if after.isdigit() else "; ask again later"
+            raise EvidenceError(
+                f"agent of {name}: too many requests{why}{wait}", reason=Reason.RATE_LIMITED
+            )
+        case status:
+            raise EvidenceError(
+                f"agent of {name}: answered HTTP {status}{why}", reason=Reason.REFUSED
+            )
+
+
+def status_of(reason: Reason) -> ProbeStatus:
+    """The status of a run that failed for this reason."""
+    match reason:
+        case Reason.TIMEOUT:
+            return ProbeStatus.TIMEOUT
+        case Reason.UNAUTHORISED:
+            return ProbeStatus.DENIED
+        case Reason.UNSUPPORTED:
+            return ProbeStatus.UNSUPPORTED
+        case _:
+            return ProbeStatus.ERROR
+
+
+def result_of(content: Mapping[str, Any], node: str, probe: str) -> ProbeResult:
+    """The answer as a result of this very node and probe.
+
+    Raises:
+        EvidenceError: out of shape, or another's.
+    """
+    try:
+        result = ProbeResult.from_json(content)
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise EvidenceError(f"agent of {node}: its result is out of shape ({error})") from error
+    if result.node != node or result.probe != probe:
+        raise EvidenceError(
+            f"agent of {node}: answered for another node or probe; check the address in the inventory"
+        )
+    return result

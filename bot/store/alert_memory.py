@@ -1,0 +1,230 @@
+"""What is remembered of alerts beside the timelines: who holds a group, what is over, how often it came, storms."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bot.domain.instant import parse_rfc3339, to_rfc3339
+from bot.store.connection import store_faults
+from bot.store.index import ONCE_SECONDS, correlation_key
+from bot.store.transaction import Batch, Store
+
+# Alertmanager repeats for hours; what overtakes its own resolve by more than a day is no late delivery.
+OVER_SECONDS = 24 * 3600
+MINUTE_SECONDS = 60
+_HEARTBEATS = "rca:heartbeats"
+
+
+async def holders(store: Store, keys: Sequence[str]) -> dict[str, str]:
+    """Which incident holds each correlation key; keys that nobody holds are left out.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    async with store_faults("find an incident"):
+        values = await store.text.mget([correlation_key(key) for key in keys])
+    return {key: str(value) for key, value in zip(keys, values, strict=True) if value}
+
+
+def _over_key(fingerprint: str) -> str:
+    return f"rca:over:{_digest(fingerprint)}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def over(fingerprint: str, starts_at: datetime) -> Batch:
+    """The step that remembers an episode as over, so that its own late firing opens nothing."""
+    value = to_rfc3339(starts_at)
+    return Batch().write("SET", _over_key(fingerprint), value, "EX", OVER_SECONDS)
+
+
+async def over_since(store: Store, fingerprints: Sequence[str]) -> dict[str, datetime]:
+    """Start of the newest episode that is known to be over, by fingerprint.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    if not fingerprints:
+        return {}
+    async with store_faults("find what is over"):
+        values = await store.text.mget([_over_key(item) for item in fingerprints])
+    return {
+        item: parse_rfc3339(str(value))
+        for item, value in zip(fingerprints, values, strict=True)
+        if value
+    }
+
+
+def _repeats_key(incident_id: str) -> str:
+    return f"rca:inc:{incident_id}:repeats"
+
+
+def repeated(incident_id: str) -> Batch:
+    """The step that counts a notification that said nothing new."""
+    return Batch().write("INCR", _repeats_key(incident_id))
+
+
+async def repeats(store: Store, incident_id: str) -> int:
+    """How many notifications of an incident said nothing new.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    async with store_faults("count repeats"):
+        return int(await store.text.get(_repeats_key(incident_id)) or 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """What became of one alert: the labels that its fingerprint stands for, and the rule that decided."""
+
+    fingerprint: str
+    at: datetime
+    labels: Mapping[str, str]
+    rule: str
+
+
+def note(sightings: Sequence[Sighting]) -> Batch:
+    """The step that notes what became of alerts; the newest 20 notes of a fingerprint are kept a week."""
+    batch = Batch()
+    for item in sightings:
+        key = f"rca:seen:{item.fingerprint}"
+        batch.write("LPUSH", key, f"{to_rfc3339(item.at)} {item.rule}")
+        batch.write("LTRIM", key, 0, 19).write("EXPIRE", key, ONCE_SECONDS)
+        labels = json.dumps(dict(item.labels), ensure_ascii=False)
+        batch.write("SET", f"rca:seen:{item.fingerprint}:labels", labels, "EX", ONCE_SECONDS)
+    return batch
+
+
+async def labels_of(store: Store, fingerprint: str) -> dict[str, str] | None:
+    """The labels that a fingerprint stood for when it came last.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    async with store_faults("read what became of an alert"):
+        body = await store.text.get(f"rca:seen:{fingerprint}:labels")
+    return dict(json.loads(body)) if body is not None else None
+
+
+async def new_groups(store: Store, channel: str, group: str, now: datetime) -> int:
+    """Counts `group` among the new ones of a channel and gives how many came within a minute, this one included.
+
+    One transaction, so that parallel deliveries get different numbers; the same group counts once.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    key = f"rca:newgroups:{channel}"
+    begin = (now - timedelta(seconds=MINUTE_SECONDS)).timestamp()
+    async with store_faults("count new alerts"):
+        async with store.text.pipeline(transaction=True) as pipeline:
+            pipeline.zremrangebyscore(key, "-inf", begin)
+            pipeline.zadd(key, {_digest(group): now.timestamp()})
+            pipeline.zcard(key)
+            pipeline.expire(key, 2 * MINUTE_SECONDS)
+            answers = await pipeline.execute()
+    return int(answers[2])
+
+
+def _members_key(storm_id: str) -> str:
+    return f"rca:storm:{storm_id}:members"
+
+
+def join_storm(storm_id: str, incident_id: str, title: str) -> Batch:
+    """The step that puts an incident on a storm's list."""
+    body = json.dumps({"id": incident_id, "title": title}, ensure_ascii=False)
+    return Batch().write("RPUSH", _members_key(storm_id), body)
+
+
+async def storm_members(store: Store, storm_id: str, start: int, most: int) -> list[dict[str, Any]]:
+    """Members from place `start` (from 0), at most `most`: `id`, `title`.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    async with store_faults("read a storm"):
+        found = await store.text.lrange(_members_key(storm_id), start, start + most - 1)  # type: ignore[misc]
+    return [dict(json.loads(item)) for item in found]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """An alert that fires for ever by design; its silence is the news. `last_at`: when it came last, by our clock."""
+
+    fingerprint: str
+    name: str
+    labels: Mapping[str, str]
+    last_at: datetime
+
+    def to_json(self) -> dict[str, Any]:
+        """What is stored."""
+        return {
+            "fingerprint": self.fingerprint,
+            "name": self.name,
+            "labels": dict(self.labels),
+            "last_at": to_rfc3339(self.last_at),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Heartbeat:
+        """Reads `to_json`'s shape."""
+        return cls(
+            fingerprint=value["fingerprint"],
+            name=value["name"],
+            labels=dict(value["labels"]),
+            last_at=parse_rfc3339(value["last_at"]),
+        )
+
+
+def keep_heartbeat(beat: Heartbeat) -> Batch:
+    """The step that records that a heartbeat came."""
+    body = json.dumps(beat.to_json(), ensure_ascii=False)
+    return Batch().write("HSET", _HEARTBEATS, _digest(beat.fingerprint), body)
+
+
+async def heartbeat(store: Store, fingerprint: str) -> Heartbeat | None:
+    """The newest record of one heartbeat.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    async with store_faults("read a heartbeat"):
+        body = await store.text.hget(_HEARTBEATS, _digest(fingerprint))  # type: ignore[misc]
+    return Heartbeat.from_json(json.loads(body)) if body is not None else None
+
+
+async def take_slot(
+    store: Store, channel: str, name: str, now: datetime, most: int
+) -> datetime | None:
+    """Takes one of the channel's `most` follow-up posts an hour; None when it is taken, else when one comes free.
+
+    name: whoever asks again under it keeps the slot it has.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    key = f"rca:followup:posts:{channel}"
+    hour = timedelta(hours=1)
+    while True:
+        async with store_faults("count follow-ups"):
+            held = await store.text.get(key)
+        slots = [
+            item for item in json.loads(held or "[]") if parse_rfc3339(item["at"]) > now - hour
+        ]
+        if any(item["name"] == name for item in slots):
+            return None
+        if len(slots) >= most:
+            return min(parse_rfc3339(item["at"]) for item in slots) + hour
+        slots.append({"name": name, "at": to_rfc3339(now)})
+        step = Batch().equals(key, str(held)) if held is not None else Batch().absent(key)
+        step.write("SET", key, json.dumps(slots), "EX", 3600)
+        if (await store.commit(step, doing="count follow-ups")).is_done:
+            return None
