@@ -79,6 +79,9 @@ class FollowupSettings(_Strict):
     recurrence_s: float = Field(default=14400, ge=0)
     report_due_s: float = Field(default=172800, ge=0)
     heartbeat_s: float = Field(default=3600, ge=0)
+    source_back_s: float = Field(default=300, ge=0)
+    symptom_s: float = Field(default=600, ge=0)
+    action_due_s: float = Field(default=86400, ge=0)
 
 
 class PolicySettings(_Strict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +37,7 @@ def explain(
         body = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise BotError(f"{path}: no JSON: {error}", reason=Reason.MALFORMED) from error
-    group = alertmanager.parse(body)
+    group = alertmanager.parse(body, datetime.now(UTC))
     for line in asyncio.run(_by_body(settings, group)):
         typer.echo(line)
 

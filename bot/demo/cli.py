@@ -36,14 +36,19 @@ def demo(
     fault: Annotated[
         Fault, typer.Option(help="What is wrong: pinned, cpu, or none.")
     ] = Fault.PINNED,
-    port: Annotated[int, typer.Option(help="Port of the page.")] = DEFAULT_PAGE_PORT,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 takes any.")] = DEFAULT_PAGE_PORT,
     data_dir: Annotated[Path, typer.Option(help="Where the runs are kept.")] = Path(".rca/demo"),
-    locale: Annotated[Locale, typer.Option(help="Language of the incident.")] = Locale.EN,
+    locale: Annotated[
+        Locale, typer.Option(envvar="RCA_LOCALE", help="Language of the incident.")
+    ] = Locale.EN,
 ) -> None:
     """Starts everything that an incident needs on this machine, and an incident with it."""
     require_packages()
     root = data_dir / datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    asyncio.run(_run(root, headless=headless, fault=fault, port=port, locale=locale))
+    try:
+        asyncio.run(_run(root, headless=headless, fault=fault, port=port, locale=locale))
+    except asyncio.CancelledError:
+        raise typer.Exit(128 + signal.SIGTERM) from None
 
 
 async def _run(root: Path, *, headless: bool, fault: Fault, port: int, locale: Locale) -> None:

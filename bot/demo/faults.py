@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 
+from bot.demo.neighbour import NAME as NEIGHBOUR
 from bot.demo.pinned_pool import PoolMode
 from bot.demo.processes import Program
 from bot.demo.service import SERVICE
@@ -48,9 +49,9 @@ class Fault(StrEnum):
 
 def neighbour(log: Path) -> Program:
     """The re-indexing job that takes the CPU in the variant `cpu`."""
-    threads = _NEIGHBOUR_THREADS_PER_CPU * (os.cpu_count() or 1)
+    threads = _NEIGHBOUR_THREADS_PER_CPU * len(os.sched_getaffinity(0))
     return Program(
-        name="batch-reindex",
+        name=NEIGHBOUR,
         command=(sys.executable, "-m", "bot.demo.neighbour", "--threads", str(threads)),
         log=log,
     )

@@ -10,9 +10,11 @@ import hashlib
 import os
 import threading
 
-_CHUNK_BYTES = (
-    1 << 20
-)  # hashing a large chunk runs outside the interpreter lock, so the threads run side by side
+from bot.demo.prctl import name_process
+
+NAME = "batch-reindex"
+# Hashing a large chunk runs outside the interpreter lock, so the threads run side by side.
+_CHUNK_BYTES = 1 << 20
 
 
 def _index(parent: int) -> None:
@@ -23,12 +25,12 @@ def _index(parent: int) -> None:
 
 def main() -> None:
     """Entry point of `python -m bot.demo.neighbour`."""
-    parser = argparse.ArgumentParser(prog="batch-reindex", description=__doc__)
+    parser = argparse.ArgumentParser(prog=NAME, description=__doc__)
     parser.add_argument("--threads", type=int, required=True)
-    threads = [
-        threading.Thread(target=_index, args=(os.getppid(),))
-        for _ in range(parser.parse_args().threads)
-    ]
+    args = parser.parse_args()
+    name_process(NAME)
+    parent = os.getppid()
+    threads = [threading.Thread(target=_index, args=(parent,)) for _ in range(args.threads)]
     for thread in threads:
         thread.start()
     for thread in threads:

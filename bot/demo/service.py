@@ -7,7 +7,6 @@ socket, so a thread that waits for a lock is one that has work and cannot get on
 from __future__ import annotations
 
 import argparse
-import ctypes
 import ipaddress
 import json
 import logging
@@ -26,6 +25,7 @@ from bot.demo.gpu_series import GpuSeries
 from bot.demo.json_log import open_json_log
 from bot.demo.pinned_pool import PinnedBufferPool, PoolMode
 from bot.demo.pipeline import Stage, StageTime, Translator
+from bot.demo.prctl import allow_stack_dumps, name_process
 from bot.demo.request_spans import request_spans
 from bot.demo.service_metrics import ServiceMetrics
 from bot.demo.spans import SpanContext, SpanExporter
@@ -36,8 +36,6 @@ LOG_FILE = "translate-api.log"
 PID_FILE = "translate-api.pid"
 _BODY_LIMIT_BYTES = 64 * 1024
 _LOG_EVERY_REQUESTS = 100
-_PR_SET_PTRACER = 0x59616D61
-_ANY_PROCESS = ctypes.c_ulong(-1 & (2**64 - 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,19 +212,12 @@ def _field(body: bytes, name: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def allow_stack_dumps() -> None:
-    """Lets the node agent of the same user read this process's stacks where Yama would forbid it.
-
-    Source: prctl(2), PR_SET_PTRACER. Without Yama the call fails, and nothing needs it.
-    """
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PTRACER, _ANY_PROCESS, 0, 0, 0)
-
-
 def serve(config: ServiceConfig) -> None:
     """Runs until SIGTERM or SIGINT."""
+    name_process(SERVICE)
+    allow_stack_dumps()
     config.data_dir.mkdir(parents=True, exist_ok=True)
     service = TranslateService(config)
-    allow_stack_dumps()
     stop = lambda *_: threading.Thread(target=service.server.shutdown).start()  # noqa: E731
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)

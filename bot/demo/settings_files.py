@@ -38,10 +38,12 @@ class Ports:
 
     @classmethod
     def choose(cls, page_port: int) -> Ports:
-        """Free ports; the page's is the wanted one where nobody has it."""
+        """Free ports; the page's is the wanted one where nobody has it, 0 wants any."""
         names = [field.name for field in fields(cls)]
         chosen = dict(zip(names, free_ports(len(names)), strict=True))
-        return cls(**{**chosen, "workspace": page_port} if is_free(page_port) else chosen)
+        return cls(
+            **{**chosen, "workspace": page_port} if page_port and is_free(page_port) else chosen
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

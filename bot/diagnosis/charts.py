@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bot.cause import Catalogue
+from bot.cause import Catalogue, SymptomKind
 from bot.diagnosis.collect import collect_symptoms
 from bot.diagnosis.collected import Collected
 from bot.diagnosis.facts import Facts, establish
@@ -185,13 +185,14 @@ def _symptom_panels(facts: Facts) -> tuple[ChartPanel, ...]:
         if item.signal.symptom in facts.incident.kinds and not item.entity.node and shows(item)
     ]
     if not sighted:
-        # Nothing deviates: the first signal that would show it, so that people see that it is calm.
-        sighted = [
+        # Nothing deviates (yet): what users feel first, latency, so that people see how calm it is.
+        calm = [
             item
             for name, items in facts.observations.items()
             for item in items
             if item.signal.symptom is not None and not name.startswith("declared.")
-        ][:1]
+        ]
+        sighted = sorted(calm, key=lambda item: item.signal.symptom is not SymptomKind.LATENCY)[:1]
     unique = {item.query: item for item in reversed(sighted)}
     panels = tuple(_panel(item, _peers(facts, item)) for item in reversed(unique.values()))
     return panels[:_MOST_SYMPTOMS]

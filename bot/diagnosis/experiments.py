@@ -64,9 +64,12 @@ def next_experiments(
         if item.weighed is None:
             continue
         node = item.weighed.node or (facts.nodes[0] if facts.nodes else None)
+        # A heavy probe is no next step while anything affordable is left, even if that repeats a reading.
+        all_of_them = item.weighed.cause.experiments
+        affordable = [one for one in all_of_them if heavy or one.cost is not Cost.HEAVY]
         worth = [
-            (_worth(experiment, ranked, shares, facts, node, heavy=heavy), at, experiment)
-            for at, experiment in enumerate(item.weighed.cause.experiments)
+            (_worth(experiment, ranked, shares, facts, node), at, experiment)
+            for at, experiment in enumerate(affordable or all_of_them)
         ]
         if not worth:
             continue
@@ -86,8 +89,6 @@ def _worth(
     shares: Mapping[str, float],
     facts: Facts,
     node: str | None,
-    *,
-    heavy: bool,
 ) -> float:
     """Expected drop of entropy over the candidates, per cost; next to nothing when it has been answered already.
 
@@ -113,8 +114,6 @@ def _worth(
     answered = experiment.probe is not None and node is not None and (node, experiment.probe) in facts.results
     if answered:
         gain *= 0.05
-    if experiment.cost is Cost.HEAVY and not heavy:
-        gain *= 0.5
     return gain
 
 

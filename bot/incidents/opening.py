@@ -5,26 +5,51 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NoReturn
 
-from bot.domain.alert import Alert, AlertGroup, AlertStatus
-from bot.domain.incident import Incident, IncidentStatus
-from bot.domain.instant import to_rfc3339
-from bot.domain.projection import all_resolved
+from bot.domain.alert import AlertGroup, AlertStatus
+from bot.domain.incident import Incident
 from bot.domain.responder import Severity
 from bot.domain.text import Locale, Localized
 from bot.domain.timeline import SYSTEM_AUTHOR, Draft, EntryKind
-from bot.errors import BotError, Reason
-from bot.incidents.journal import Clock, Journal, Ledger
+from bot.errors import BotError, Reason, StoreError
+from bot.incidents import storms
+from bot.incidents.alert_words import (
+    first_drafts,
+    notes_of,
+    status_draft,
+    system_draft,
+    texts,
+    title_of,
+)
+from bot.incidents.first_entries import first_entries, symptom_draft
+from bot.incidents.grouping import Decision, Grouping, Rule, is_heartbeat, keys_of, labels_of
+from bot.incidents.heartbeats import Heartbeats
+from bot.incidents.joining import Joining
+from bot.incidents.journal import Clock, Journal
 from bot.inventory import Inventory
 from bot.locales import say
 from bot.settings import Settings
-from bot.store import index
+from bot.store import alert_memory, index
+from bot.store.alert_memory import Sighting
 from bot.store.queue import Job
 from bot.store.transaction import Batch, Outcome, Store
 
+__all__ = ["FIRST_STEP", "Opening", "Openings", "Received", "Taken", "status_draft"]
+
 FIRST_STEP = "symptom"
-# Alertmanager's severity words, and what most teams mean by them.
-_SEVERITIES = {"critical": Severity.SEV2, "page": Severity.SEV2, "warning": Severity.SEV3}
+# Words of alert rules for how bad it is, and what most teams mean by them.
+_SEVERITIES = {
+    "critical": Severity.SEV2,
+    "page": Severity.SEV2,
+    "high": Severity.SEV2,
+    "error": Severity.SEV3,
+    "warning": Severity.SEV3,
+    "ticket": Severity.SEV3,
+    "info": Severity.SEV4,
+    "low": Severity.SEV4,
+}
+_ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +58,8 @@ class Opening:
 
     thread_ts: set when the incident lives in the thread of another message. since: when the symptom began, if known.
     correlation: keys under which later alerts find this incident while it is open. at: when; now by default.
+    replaces: keys that an ended incident still holds. notes: what is said in the thread beside the first prompt.
+    storm_of: the storm that lists it. extra: further guards and writes of the same transaction.
     """
 
     title: str
@@ -47,6 +74,10 @@ class Opening:
     drafts: tuple[Draft, ...] = ()
     correlation: tuple[str, ...] = ()
     at: datetime | None = None
+    replaces: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[Localized, ...] = ()
+    storm_of: str | None = None
+    extra: Callable[[str], Batch] = lambda _: Batch()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +89,24 @@ class Taken:
     rule: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """What became of a notification: the rule that decided, the incident if there is one, whether it is new."""
+
+    rule: Rule
+    incident_id: str | None = None
+    is_new: bool = False
+
+
+def _nothing(_: Incident) -> Sequence[Job]:
+    return ()
+
+
 class Openings:
     """The door through which incidents begin.
 
-    jobs_for_new and jobs_for_news say what is to be done when one opens or changes; they are queued in the same
-    transaction.
+    jobs_for_new, jobs_for_news and jobs_for_recovery say what is to be done when one opens, changes, or when all its
+    alerts are over; they are queued in the same transaction.
     """
 
     def __init__(
@@ -74,6 +118,7 @@ class Openings:
         clock: Clock,
         jobs_for_new: Callable[[str, Opening], Sequence[Job]],
         jobs_for_news: Callable[[Incident], Sequence[Job]],
+        jobs_for_recovery: Callable[[Incident], Sequence[Job]] = _nothing,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -81,7 +126,9 @@ class Openings:
         self._settings = settings
         self._clock = clock
         self._jobs_for_new = jobs_for_new
-        self._jobs_for_news = jobs_for_news
+        self._grouping = Grouping(store, journal, inventory)
+        self._joining = Joining(store, journal, clock, jobs_for_news, jobs_for_recovery)
+        self._heartbeats = Heartbeats(store, settings, clock)
 
     async def open(self, opening: Opening, *, once: str) -> Taken:
         """Opens an incident at most once under the name `once`; a repeat answers the first one's id.
@@ -89,15 +136,21 @@ class Openings:
         Raises:
             StoreError: Redis is not reachable; nothing was opened, or the same call will find it.
         """
-        incident_id = await self._claimed(once)
+        incident_id = await index.incident_of(self._store, index.once_key(once))
         if incident_id is not None:
             return Taken(incident_id=incident_id, is_new=False, rule="repeat")
         incident_id = await index.next_incident_id(self._store)
         step = index.once(once, incident_id)
         for key in opening.correlation:
-            step.absent(index.correlation_key(key))
-            step.write("SET", index.correlation_key(key), incident_id)
-        drafts = self._first_entries(opening)
+            name = index.correlation_key(key)
+            if before := opening.replaces.get(key):
+                step.equals(name, before)
+            else:
+                step.absent(name)
+            step.write("SET", name, incident_id)
+        step.extend(opening.extra(incident_id))
+        at = opening.at or self._clock()
+        drafts = first_entries(opening, at, self._inventory)
         jobs = self._jobs_for_new(incident_id, opening)
         outcome, value = await self._journal.begin(incident_id, drafts, step, jobs)
         if outcome is Outcome.EXISTS:
@@ -109,224 +162,186 @@ class Openings:
     async def take(
         self, group: AlertGroup, *, channel: str, severity: str | None, thread_ts: str | None = None
     ) -> Taken | None:
-        """Takes a notification: into its open incident, or into a new one; None when it only says that nothing is on.
+        """Takes a notification: into its open incident, or into a new one; None when it needs no incident.
 
         Raises:
             StoreError: Redis is not reachable; send the notification again, nothing is taken twice.
         """
-        taken = await self._take(group, channel, severity, thread_ts)
-        await self._note(group, taken)
-        return taken
-
-    async def _note(self, group: AlertGroup, taken: Taken | None) -> None:
-        words = (
-            f"{taken.incident_id}: {taken.rule}"
-            if taken
-            else "ignored: it only says that something is over that is not open"
+        received = await self.receive(
+            group, channel=channel, severity=severity, thread_ts=thread_ts
         )
-        step = Batch()
-        for alert in group.alerts:
-            step.extend(index.sighting(alert.fingerprint, self._clock(), words))
-        await self._store.commit(step, doing="note what became of an alert")
-
-    async def _take(
-        self, group: AlertGroup, channel: str, severity: str | None, thread_ts: str | None
-    ) -> Taken | None:
-        for key in self._keys(group):
-            open_id = await index.incident_of(self._store, index.correlation_key(key))
-            if open_id is not None and await self._accepts(open_id, group):
-                await self._join(open_id, group)
-                return Taken(incident_id=open_id, is_new=False, rule=f"joined by {key}")
-        if group.status is AlertStatus.RESOLVED:
+        if received.incident_id is None:
             return None
-        taken = await self._open_for(group, channel, severity, thread_ts)
-        if not taken.is_new:
-            await self._join(taken.incident_id, group)
-        return taken
+        return Taken(
+            incident_id=received.incident_id, is_new=received.is_new, rule=received.rule.value
+        )
+
+    async def receive(
+        self,
+        group: AlertGroup,
+        *,
+        channel: str | None,
+        severity: str | None,
+        thread_ts: str | None = None,
+    ) -> Received:
+        """Takes a notification and says by which rule.
+
+        channel: where a new incident would open; None: nowhere is set.
+
+        Raises:
+            StoreError: Redis is not reachable, or there is no channel; send it again, nothing is taken twice.
+        """
+        beats = [alert for alert in group.alerts if is_heartbeat(alert)]
+        if beats:
+            for gone in await self._heartbeats.beat(beats):
+                await self.receive(gone, channel=channel, severity=None)
+            await self._note(group, beats, "heartbeat: recorded; its silence is what is reported")
+            rest = tuple(alert for alert in group.alerts if not is_heartbeat(alert))
+            if not rest:
+                return Received(rule=Rule.HEARTBEAT)
+            group = replace(group, alerts=rest)
+        for _ in range(_ATTEMPTS):
+            decision = await self._grouping.decide(group)
+            if not decision.opens:
+                return await self._without_new(group, decision)
+            if channel is None:
+                raise StoreError(
+                    "alert: no channel is set for it; set RCA_ALERT_CHANNEL or a route in RCA_CONFIG"
+                )
+            incident_id = await self._open_for(group, decision, channel, severity, thread_ts)
+            if incident_id is not None:
+                await self._note(group, group.alerts, f"{incident_id}: {decision.words}")
+                return Received(rule=decision.rule, incident_id=incident_id, is_new=True)
+        _too_many_writers()
+
+    async def _without_new(self, group: AlertGroup, decision: Decision) -> Received:
+        incident_id = decision.incident_id
+        if incident_id is not None:
+            own = decision.key if decision.rule is Rule.TWIN else None
+            await self._joining.join(incident_id, group, keys_of(group, self._inventory), own)
+        elif decision.rule is Rule.OVER:
+            step = Batch()
+            for alert in group.alerts:
+                if alert.status is AlertStatus.RESOLVED:
+                    step.extend(alert_memory.over(alert.fingerprint, alert.starts_at))
+            await self._store.commit(step, doing="remember what is over")
+        await self._note(group, group.alerts, decision.words)
+        return Received(rule=decision.rule, incident_id=incident_id)
 
     async def _open_for(
-        self, group: AlertGroup, channel: str, severity: str | None, thread_ts: str | None
-    ) -> Taken:
-        labels = dict(group.common_labels) or dict(group.alerts[0].labels)
-        service = self._inventory.service_of(labels)
-        word = severity or labels.get("severity", "")
-        level = (
-            Severity(word)
-            if word in set(Severity)
-            else _SEVERITIES.get(word.lower(), Severity.SEV3)
-        )
-        starts = min(alert.starts_at for alert in group.alerts)
+        self,
+        group: AlertGroup,
+        decision: Decision,
+        channel: str,
+        severity: str | None,
+        thread_ts: str | None,
+    ) -> str | None:
+        """The new incident, or None when another delivery was faster: then the group is decided on again."""
+        opening = self._opening(group, decision, channel, severity, thread_ts)
+        if thread_ts is None:
+            opening = await self._in_storm(opening, group)
+        keys = keys_of(group, self._inventory)
+        begins = min(alert.starts_at for alert in group.alerts)
+        episode = f"{keys.own}:{begins.isoformat()}:{opening.at and opening.at.isoformat()}"
+        try:
+            taken = await self.open(opening, once=f"open:{index.correlation_key(episode)}")
+        except BotError as error:
+            if error.reason is Reason.CONFLICT:
+                return None
+            raise
+        if not taken.is_new:
+            return None
+        if decision.rule is Rule.RECURRENCE and decision.incident_id is not None:
+            await self._joining.link(decision.incident_id, taken.incident_id)
+        return taken.incident_id
+
+    def _opening(
+        self,
+        group: AlertGroup,
+        decision: Decision,
+        channel: str,
+        severity: str | None,
+        thread_ts: str | None,
+    ) -> Opening:
         now = self._clock()
-        drafts = [_alert_draft(alert, group, now, "firing") for alert in group.alerts]
-        drafts.append(
-            Draft(
-                kind=EntryKind.SYMPTOM,
-                at=now,
-                text=Localized.verbatim(group.title),
-                source=group.source,
-                data={
-                    "id": "S-1",
-                    "since": to_rfc3339(min(starts, now)),
-                    "scope": _scope_words(labels),
-                    "metric": None,
-                },
-            )
-        )
-        opening = Opening(
-            title=group.title,
+        labels = labels_of(group)
+        keys = keys_of(group, self._inventory)
+        service = self._inventory.service_of(labels)
+        notes = notes_of(group, now)
+        if decision.rule is Rule.RECURRENCE and decision.incident_id is not None:
+            text = say("intake.recurrence", incident=decision.incident_id)
+            before = decision.incident_id
+            notes.append(system_draft("recurrence", text, now, recurrence_of=before))
+        title = title_of(group)
+
+        def also(incident_id: str) -> Batch:
+            """Other senders of the same alert find it; one that is just opening for them makes this one wait."""
+            step = Batch()
+            for key in keys.others:
+                if key in decision.free:
+                    step.absent(index.correlation_key(key))
+            for key in (keys.mine, keys.general):
+                if key is not None:
+                    step.write("SET", index.correlation_key(key), incident_id)
+            return step
+
+        return Opening(
+            title=title.in_locale(self._settings.locale),
             channel=channel,
-            severity=level,
+            severity=_severity(severity or labels.get("severity", "")),
             locale=self._settings.locale,
             source=group.source,
             services=(service.name,) if service else (),
             thread_ts=thread_ts,
             labels=labels,
-            drafts=tuple(drafts),
-            correlation=self._keys(group),
+            drafts=(*first_drafts(group, now), *notes, symptom_draft(group, title, labels, now)),
+            correlation=(keys.own,),
             at=now,
-        )
-        for key in opening.correlation:
-            await self._release(key)
-        episode = f"{group.group_key}:{starts.isoformat()}:{now.isoformat()}"
-        return await self.open(opening, once=f"open:{index.correlation_key(episode)}")
-
-    async def _release(self, key: str) -> None:
-        """Frees a correlation key whose incident takes no more alerts, so that a new episode opens its own."""
-        held = await index.incident_of(self._store, index.correlation_key(key))
-        if held is not None:
-            step = Batch().equals(index.correlation_key(key), held)
-            step.write("DEL", index.correlation_key(key))
-            await self._store.commit(step, doing="end an episode")
-
-    async def _accepts(self, incident_id: str, group: AlertGroup) -> bool:
-        incident = (await self._journal.load(incident_id)).incident
-        if incident.is_open:
-            return True
-        # A late notification of the episode that was resolved is noted there; a new start is a new episode.
-        return group.status is AlertStatus.RESOLVED or all(
-            incident.resolved_at is not None and alert.starts_at < incident.resolved_at
-            for alert in group.alerts
+            replaces=decision.ended,
+            notes=texts(notes),
+            extra=also,
         )
 
-    async def _join(self, incident_id: str, group: AlertGroup) -> None:
-        now = self._clock()
-
-        def news(ledger: Ledger) -> list[Draft]:
-            incident = ledger.incident
-            drafts = []
-            alerts = dict(incident.alerts)
-            for alert in group.alerts:
-                if op := _what_is_new(alerts.get(alert.fingerprint), alert):
-                    drafts.append(_alert_draft(alert, group, now, op))
-                alerts[alert.fingerprint] = alert
-            if drafts:
-                drafts.extend(_status_drafts(incident, alerts, now))
-            return drafts
-
-        if news(await self._journal.load(incident_id)):
-            await self._journal.record(incident_id, news, jobs=self._jobs_for_news)
-
-    def _keys(self, group: AlertGroup) -> tuple[str, ...]:
-        return correlation_keys(group, self._inventory)
-
-    async def _claimed(self, once: str) -> str | None:
-        return await index.incident_of(self._store, index.once_key(once))
-
-    def _first_entries(self, opening: Opening) -> list[Draft]:
+    async def _in_storm(self, opening: Opening, group: AlertGroup) -> Opening:
+        """The opening as part of a storm, when too many groups are new in its channel."""
         now = opening.at or self._clock()
-        service = opening.services[0] if opening.services else None
-        nodes = [node.name for node in self._inventory.nodes_of(service)] if service else []
-        first = Draft(
-            kind=EntryKind.SYSTEM,
-            at=now,
-            text=say("incident.opened", title=opening.title),
-            author=opening.by,
-            source=opening.source,
-            data={
-                "op": "opened",
-                "title": opening.title,
-                "severity": opening.severity.value,
-                "services": list(opening.services),
-                "nodes": nodes,
-                "channel": opening.channel,
-                "thread_ts": opening.thread_ts,
-                "locale": opening.locale.value,
-                "labels": dict(opening.labels),
-                "source": opening.source,
-            },
+        own = f"{group.source}:{group.group_key}"
+        count = await alert_memory.new_groups(self._store, opening.channel, own, now)
+        if count <= storms.MOST_NEW_GROUPS:
+            return opening
+        key = storms.key_of(opening.channel)
+        held = await index.incident_of(self._store, index.correlation_key(key))
+        storm_id = held
+        if held is None or not (await self._journal.load(held)).incident.is_open:
+            begun = storms.opening_of(opening, now, held)
+            try:
+                storm_id = (await self.open(begun, once=f"{key}:{held}:{now.isoformat()}")).incident_id
+            except BotError as error:
+                if error.reason is not Reason.CONFLICT:
+                    raise
+                storm_id = await index.incident_of(self._store, index.correlation_key(key))
+        return storms.listed(opening, storm_id, now) if storm_id else opening
+
+    async def _note(self, group: AlertGroup, alerts: Sequence[object], words: str) -> None:
+        now = self._clock()
+        sightings = [
+            Sighting(fingerprint=item.fingerprint, at=now, labels=item.labels, rule=words)
+            for item in group.alerts
+            if item in alerts
+        ]
+        await self._store.commit(
+            alert_memory.note(sightings), doing="note what became of an alert"
         )
-        entered = Draft(
-            kind=EntryKind.STEP,
-            at=now,
-            text=say("incident.step_entered", step=FIRST_STEP),
-            data={"op": "entered", "step": FIRST_STEP},
-        )
-        return [first, *opening.drafts, entered]
 
 
-def correlation_keys(group: AlertGroup, inventory: Inventory) -> tuple[str, ...]:
-    """What finds the open incident of a notification: the sender's own group, then alert name and service.
-
-    The second key joins what two senders say of one alert.
-    """
-    labels = dict(group.common_labels) or (dict(group.alerts[0].labels) if group.alerts else {})
-    service = inventory.service_of(labels)
-    keys = [f"{group.source}:{group.group_key}"]
-    if (name := labels.get("alertname")) and service:
-        keys.append(f"alert:{name}:{service.name}")
-    return tuple(keys)
+def _severity(word: str) -> Severity:
+    if word in set(Severity):
+        return Severity(word)
+    return _SEVERITIES.get(word.lower(), Severity.SEV3)
 
 
-def _what_is_new(known: Alert | None, alert: Alert) -> str | None:
-    if known is None:
-        return "firing" if alert.status is AlertStatus.FIRING else "resolved"
-    if known.status is alert.status:
-        return None if known.starts_at == alert.starts_at else "repeated"
-    if alert.status is AlertStatus.RESOLVED:
-        return "resolved"
-    # Notifications may overtake each other: an older episode's firing after its resolve is no new fire.
-    if known.ends_at is not None and alert.starts_at <= known.starts_at:
-        return None
-    return "refired"
-
-
-def _status_drafts(incident: Incident, alerts: Mapping[str, Alert], now: datetime) -> list[Draft]:
-    after = replace(incident, alerts=alerts)
-    if all_resolved(after) and incident.status in (IncidentStatus.OPEN, IncidentStatus.MITIGATED):
-        return [status_draft(IncidentStatus.RECOVERED, now)]
-    if not all_resolved(after) and incident.status is IncidentStatus.RECOVERED:
-        return [status_draft(IncidentStatus.OPEN, now)]
-    return []
-
-
-def status_draft(status: IncidentStatus, at: datetime, by: str = SYSTEM_AUTHOR) -> Draft:
-    """The entry that moves an incident to `status`."""
-    return Draft(
-        kind=EntryKind.SYSTEM,
-        at=at,
-        text=say(f"incident.status_{status.value}"),
-        author=by,
-        data={"op": "status", "status": status.value},
+def _too_many_writers() -> NoReturn:
+    raise StoreError(
+        f"alert: {_ATTEMPTS} other deliveries of it were faster; send it again",
+        reason=Reason.CONFLICT,
     )
-
-
-def _alert_draft(alert: Alert, group: AlertGroup, now: datetime, op: str) -> Draft:
-    return Draft(
-        kind=EntryKind.ALERT,
-        at=now,
-        text=say(f"incident.alert_{op}", alert=alert.summary),
-        source=group.source,
-        data={
-            "op": op,
-            "alert": alert.to_json(),
-            "group_key": group.group_key,
-            "source": group.source,
-        },
-    )
-
-
-def _scope_words(labels: Mapping[str, str]) -> str | None:
-    """The labels that say where: node, replica, model, tenant, cluster and the like."""
-    names = ("service", "cluster", "namespace", "node", "instance", "replica", "model", "tenant")
-    words = [f"{name}={labels[name]}" for name in names if labels.get(name)]
-    return ", ".join(words) or None

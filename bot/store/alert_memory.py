@@ -124,13 +124,12 @@ async def new_groups(store: Store, channel: str, group: str, now: datetime) -> i
     """
     key = f"rca:newgroups:{channel}"
     begin = (now - timedelta(seconds=MINUTE_SECONDS)).timestamp()
-    async with store_faults("count new alerts"):
-        async with store.text.pipeline(transaction=True) as pipeline:
-            pipeline.zremrangebyscore(key, "-inf", begin)
-            pipeline.zadd(key, {_digest(group): now.timestamp()})
-            pipeline.zcard(key)
-            pipeline.expire(key, 2 * MINUTE_SECONDS)
-            answers = await pipeline.execute()
+    async with store_faults("count new alerts"), store.text.pipeline(transaction=True) as pipeline:
+        pipeline.zremrangebyscore(key, "-inf", begin)
+        pipeline.zadd(key, {_digest(group): now.timestamp()})
+        pipeline.zcard(key)
+        pipeline.expire(key, 2 * MINUTE_SECONDS)
+        answers = await pipeline.execute()
     return int(answers[2])
 
 
@@ -151,7 +150,7 @@ async def storm_members(store: Store, storm_id: str, start: int, most: int) -> l
         StoreError: Redis is not reachable.
     """
     async with store_faults("read a storm"):
-        found = await store.text.lrange(_members_key(storm_id), start, start + most - 1)  # type: ignore[misc]
+        found = await store.text.lrange(_members_key(storm_id), start, start + most - 1)
     return [dict(json.loads(item)) for item in found]
 
 
@@ -197,7 +196,7 @@ async def heartbeat(store: Store, fingerprint: str) -> Heartbeat | None:
         StoreError: Redis is not reachable.
     """
     async with store_faults("read a heartbeat"):
-        body = await store.text.hget(_HEARTBEATS, _digest(fingerprint))  # type: ignore[misc]
+        body = await store.text.hget(_HEARTBEATS, _digest(fingerprint))
     return Heartbeat.from_json(json.loads(body)) if body is not None else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
 
@@ -17,7 +18,7 @@ from bot.domain.alert import AlertGroup
 from bot.errors import StoreError
 from bot.incidents.opening import Openings
 from bot.intake import alertmanager, change
-from bot.intake.alertmanager import PayloadError
+from bot.intake.reading import PayloadError
 from bot.settings import Settings
 from bot.store.index import ChangeLog
 from bot.web.auth import is_signed, may_post
@@ -90,7 +91,7 @@ class Webhooks:
         return await self._receive(request, "changes", self._take_changes)
 
     async def _take_alertmanager(self, body: object) -> dict[str, Any]:
-        return await self._take_group(alertmanager.parse(body))
+        return await self._take_group(alertmanager.parse(body, datetime.now(UTC)))
 
     async def _take_group(self, group: AlertGroup) -> dict[str, Any]:
         route = self._settings.route(group.common_labels or group.alerts[0].labels)

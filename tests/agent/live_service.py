@@ -146,7 +146,7 @@ class LiveService:
     port: int
 
     def config(self, name: str = "svc") -> str:
-        golden = self.folder / "golden.set"
+        golden = self.folder.with_name(f"{self.folder.name}-golden.json")
         requests = [
             {"path": "/v2/infer", "body": {"values": [n, 0.5]}, "pick": "outputs.0.data.0", "expect": n + 0.5}
             for n in range(20)

@@ -74,6 +74,7 @@ def test_body_over_the_limit_is_413_declared_or_not(agent: LiveAgent) -> None:
         for start in range(0, len(big), 65536):
             yield big[start : start + 65536]
 
+    before = len(agent.audit())
     for content in (big, pieces()):
         try:
             answer = httpx.post(
@@ -83,14 +84,17 @@ def test_body_over_the_limit_is_413_declared_or_not(agent: LiveAgent) -> None:
             # The agent answered and closed while the rest was still being sent.
             continue
         assert answer.status_code in {401, 413}
-    refused = [line for line in agent.audit() if line.get("reason") == "body_too_large"]
-    assert refused
+    lines = agent.audit()[before:]
+    assert {line["outcome"] for line in lines} == {"refused"}
+    assert len(lines) == 2
+    assert lines[0]["reason"] == "body_too_large"
     assert agent.post("host_memory").status_code == 200
 
 
 def test_body_that_comes_too_slowly_is_given_up(agent: LiveAgent) -> None:
     host, port = agent.url.removeprefix("http://").split(":")
     token = agent.token("host_cpu", {})
+    before = len(agent.audit())
     with socket.create_connection((host, int(port)), timeout=20) as line:
         line.sendall(
             f"POST /v1/probes/host_cpu HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
@@ -100,6 +104,8 @@ def test_body_that_comes_too_slowly_is_given_up(agent: LiveAgent) -> None:
         answer = line.recv(4096)
     assert b" 408 " in answer.split(b"\r\n")[0]
     assert time.monotonic() - started < 15
+    assert [line["reason"] for line in agent.audit()[before:]] == ["body_too_slow"]
+    assert agent.post("host_memory").status_code == 200
 
 
 @pytest.mark.parametrize(

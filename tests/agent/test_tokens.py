@@ -15,6 +15,8 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from bot.agent.serve import probe_catalogue
+from bot.probe import Argument, ArgumentKind, Probe
 from tests.agent.live_agent import LiveAgent
 
 CHEAP = "host_memory"
@@ -145,6 +147,40 @@ def test_two_public_keys_at_once_let_a_key_be_rotated(
     rotated = agent_factory(name="new", RCA_AGENT_PUBLIC_KEYS=str(both))
     assert rotated.post(CHEAP).status_code == 200
     assert rotated.post(CHEAP, token=old.token(CHEAP, {})).status_code == 200
+
+
+HOSTILE = ("../../etc/passwd", "/proc/self/environ", "..\\..\\x", "a\x00b", "$(reboot)", "svc;id", "x" * 129)
+STRINGS = [
+    (probe, argument)
+    for probe in probe_catalogue().values()
+    for argument in probe.arguments
+    if argument.kind in {ArgumentKind.SERVICE, ArgumentKind.CHOICE}
+]
+
+
+@pytest.mark.parametrize(
+    ("probe", "argument"), STRINGS, ids=[f"{probe.name}-{item.name}" for probe, item in STRINGS]
+)
+def test_hostile_string_in_any_argument_runs_nothing(
+    agent: LiveAgent, probe: Probe, argument: Argument
+) -> None:
+    others = {
+        item.name: item.choices[0] if item.choices else item.low or 1
+        for item in probe.arguments
+        if item.is_required and item is not argument
+    }
+    for text in HOSTILE[:2] if argument.kind is ArgumentKind.SERVICE else HOSTILE:
+        args = others | {argument.name: text}
+        before = len(agent.audit())
+        answer = agent.post(probe.name, args, approved_by="U0LEAD")
+        if answer.status_code == 200:
+            # A name is a key of the node's own table and never a path: it is simply not there.
+            assert answer.json()["status"] in {"unsupported", "denied"}, answer.text
+            assert answer.json()["findings"] == []
+        else:
+            assert answer.status_code == 400
+            assert [line["reason"] for line in agent.audit()[before:]] == ["bad_args"]
+        assert "root:" not in answer.text
 
 
 @pytest.mark.parametrize(

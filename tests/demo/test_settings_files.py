@@ -1,4 +1,3 @@
-
 import pytest
 
 from bot.agent.settings import load_settings as load_agent_settings

@@ -10,8 +10,8 @@ import pytest
 
 from tests.scenarios.rig import ROOT
 
-# One after the other: each run measures latency on this machine, and another one beside it would be its noise.
-pytestmark = [pytest.mark.xdist_group("demo"), pytest.mark.timeout(420)]
+# Each run measures latency on this machine: another test beside it would be a neighbour that takes its CPU.
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(420)]
 
 
 @pytest.fixture(scope="module")

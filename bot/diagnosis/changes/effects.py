@@ -1,0 +1,212 @@
+"""What a change is able to do: limits that shrink, steps that are dropped, names that change, things that grow."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from bot.diagnosis.changes.diff import Difference
+from bot.diagnosis.changes.trouble import Trouble
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One ability: the troubles it can cause, and how strongly, 0..1."""
+
+    kind: str
+    troubles: frozenset[Trouble]
+    strength: float
+    detail: str
+
+
+_SECONDS = {
+    "nanosecond": 1e-9, "microsecond": 1e-6, "millisecond": 1e-3, "second": 1.0, "minute": 60.0,
+    "hour": 3600.0, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0,
+    "h": 3600.0, "d": 86_400.0, "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "kb": 1e3, "mb": 1e6,
+    "gb": 1e9, "k": 1e3, "g": 1e9,
+}  # fmt: skip
+_NUMBER = re.compile(
+    r"(?<![\w.])(\d+(?:\.\d+)?)\s*(?:\*\s*(?:time\.|Duration\.)?(?P<long>nanosecond|microsecond|millisecond|second|minute|hour)s?"
+    r"|(?P<short>ns|us|ms|sec|min|ki|mi|gi|kb|mb|gb|[smhdkg])b?\b)?(?![\w.])",
+    re.IGNORECASE,
+)
+_KEY = re.compile(r"[A-Za-z_][\w.]*")
+
+_LESS, _MORE = -1, 1
+_LIMITS: tuple[tuple[str, int, frozenset[Trouble]], ...] = (
+    (r"time_?out|deadline|budget", _LESS, frozenset({Trouble.TIMEOUT})),
+    (r"attempt|retr", _LESS, frozenset({Trouble.RETRIES, Trouble.TIMEOUT})),
+    (r"attempt|retr", _MORE, frozenset({Trouble.LOAD, Trouble.CAPACITY})),
+    (r"ttl|expir|max_?age|lifetime|refresh|interval", _LESS, frozenset({Trouble.LOAD})),
+    (r"ttl|expir|max_?age|retention", _MORE, frozenset({Trouble.STORAGE, Trouble.MEMORY})),
+    (r"pool|conn|concurren|worker|thread|slot|permit|replica|parallel", _LESS,
+     frozenset({Trouble.CAPACITY, Trouble.TIMEOUT})),
+    (r"pool|conn|concurren|worker|thread|batch|parallel", _MORE,
+     frozenset({Trouble.CAPACITY, Trouble.MEMORY})),
+    (r"memory|heap|\bmem|limit", _LESS, frozenset({Trouble.MEMORY, Trouble.CAPACITY})),
+    (r"sampl|verbos", _MORE, frozenset({Trouble.STORAGE, Trouble.LOAD})),
+    (r"cache|entries|buffer|size", _LESS, frozenset({Trouble.LOAD, Trouble.CAPACITY})),
+    (r"cache|entries|buffer|size|queue", _MORE, frozenset({Trouble.MEMORY})),
+)  # fmt: skip
+_FULL_FACTOR = 3.0
+"""Doublings at which a changed limit counts in full. Basis: judgement; below one doubling it counts as tuning."""
+
+_VERSION = re.compile(r"([\w./@-]+?)[\s:=\"'^~>@]+v?(\d+)\.(\d+)(?:\.(\d+))?")
+_MANIFEST = re.compile(r"(go\.(mod|sum)|package(-lock)?\.json|requirements.*\.txt|pom\.xml|Cargo\.(toml|lock)|pyproject\.toml|\.gradle|Gemfile|poetry\.lock|yarn\.lock)", re.IGNORECASE)  # fmt: skip
+_BOUND = re.compile(r"\blru\b|evict|bounded|max[A-Z_]?|capacity|\bcap\(|limit|ring|trim|prune", re.IGNORECASE)
+_GROWTH = re.compile(r"\b(\w+)\s*=\s*append\(\s*\1\b|\.(append|push|add|put)\(|\w+\[[^\]]+\]\s*=[^=]")
+_SHARED = re.compile(r"^\s*(var|static|global|const|private static|export const)\s+(\w+)|^(\w+)\s*(:\s*\w+.*)?=\s*(\[\]|\{\}|list\(|dict\(|map)")
+_TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+([a-z_][\w.]*)")
+_MIGRATION = re.compile(r"migrat|\.sql$|schema", re.IGNORECASE)
+_BLOCKING = re.compile(r"\.Lock\(\)|mutex|synchronized|time\.sleep|Sleep\(|\.join\(\)|\.result\(\)|for update", re.IGNORECASE)  # fmt: skip
+_VERBOSE = re.compile(r"level[\"']?\s*[:=]\s*[\"']?(debug|trace|all)\b", re.IGNORECASE)
+_TESTS = re.compile(r"(^|/)(tests?|testdata|spec|__tests__|fixtures)/|_test\.|\.(test|spec)\.|(^|/)test_", re.IGNORECASE)
+_WORDS_ONLY = re.compile(r"\.(md|rst|txt|adoc)$|(^|/)docs?(umentation)?/|CODEOWNERS|LICENSE|(^|/)\.(github|circleci|golangci|gitlab)", re.IGNORECASE)
+_LOOKS = re.compile(r"\.(css|scss|less|svg|png|html)$|theme\.|/styles?/", re.IGNORECASE)
+
+
+def is_inert(files: Sequence[str]) -> bool:
+    """Whether a change touches nothing that runs: tests, documents, pipelines, looks."""
+    return bool(files) and all(
+        _TESTS.search(name) or _WORDS_ONLY.search(name) or _LOOKS.search(name) for name in files
+    )
+
+
+def effects_of(difference: Difference, files: Sequence[str]) -> tuple[Effect, ...]:
+    """Everything that the change is able to do, as far as its text shows it."""
+    if is_inert(files):
+        return ()
+    found = [
+        *_limits(difference),
+        *_versions(difference, files),
+        *_dropped(difference),
+        *_renamed(difference),
+        *_growing(difference),
+        *_new_data(difference, files),
+    ]
+    if any(map(_VERBOSE.search, difference.lines_came)) and not any(
+        map(_VERBOSE.search, difference.lines_gone)
+    ):
+        found.append(
+            Effect(
+                kind="verbose", troubles=frozenset({Trouble.STORAGE}), strength=1.0,
+                detail="logs far more than before",
+            )
+        )  # fmt: skip
+    if any(map(_BLOCKING.search, difference.lines_came)) and not any(
+        map(_BLOCKING.search, difference.lines_gone)
+    ):
+        found.append(
+            Effect(
+                kind="blocking", troubles=frozenset({Trouble.TIMEOUT, Trouble.CAPACITY}),
+                strength=0.7, detail="waits or locks where it did not",
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _limits(difference: Difference) -> Iterable[Effect]:
+    for hunk in difference.hunks:
+        before, after = _numbers(hunk.gone), _numbers(hunk.came)
+        for key in sorted(before.keys() & after.keys()):
+            old, new = before[key], after[key]
+            if old <= 0 or new <= 0 or old == new:
+                continue
+            doublings = math.log2(new / old)
+            if abs(doublings) < 1:
+                continue
+            direction = _MORE if doublings > 0 else _LESS
+            troubles = frozenset(
+                trouble
+                for words, way, group in _LIMITS
+                if way == direction and re.search(words, key, re.IGNORECASE)
+                for trouble in group
+            )
+            if troubles:
+                yield Effect(
+                    kind="limit", troubles=troubles,
+                    strength=min(1.0, abs(doublings) / _FULL_FACTOR),
+                    detail=f"{key}: {old:g} to {new:g}",
+                )  # fmt: skip
+
+
+def _numbers(lines: Sequence[str]) -> dict[str, float]:
+    """The name before each number, with the number in seconds, bytes or as it stands."""
+    found: dict[str, float] = {}
+    for line in lines:
+        for match in _NUMBER.finditer(line):
+            names = [name for name in _KEY.findall(line[: match.start()]) if len(name) > 3]
+            if not names:
+                continue
+            unit = (match["long"] or match["short"] or "").lower()
+            key = names[-1].rsplit(".", 1)[-1]
+            found.setdefault(key, float(match[1]) * _SECONDS.get(unit, 1.0))
+    return found
+
+
+def _versions(difference: Difference, files: Sequence[str]) -> Iterable[Effect]:
+    if files and not any(_MANIFEST.search(name) for name in files):
+        return
+    before = {m[1]: m for line in difference.lines_gone if (m := _VERSION.search(line))}
+    after = {m[1]: m for line in difference.lines_came if (m := _VERSION.search(line))}
+    for name in sorted(before.keys() & after.keys()):
+        old, new = before[name], after[name]
+        if (old[2], old[3]) == (new[2], new[3]):
+            continue
+        yield Effect(
+            kind="version",
+            troubles=frozenset({Trouble.START, Trouble.FORMAT}),
+            strength=0.5 if old[2] == new[2] else 0.8,
+            detail=f"{name}: {old[2]}.{old[3]} to {new[2]}.{new[3]}",
+        )
+
+
+def _dropped(difference: Difference) -> Iterable[Effect]:
+    for hunk in difference.hunks:
+        calls = [line for line in hunk.gone if re.search(r"\w\(.*\)", line)]
+        names = {name for line in calls for name in re.findall(r"(\w+)\(", line)}
+        if calls and not hunk.came and names & set(difference.gone):
+            yield Effect(
+                kind="dropped", troubles=frozenset({Trouble.MISSING, Trouble.START}), strength=0.9,
+                detail=f"no longer calls {', '.join(sorted(names))}",
+            )  # fmt: skip
+
+
+def _renamed(difference: Difference) -> Iterable[Effect]:
+    gone = {text for text in difference.strings_gone if re.fullmatch(r"[\w.:-]{2,40}", text)}
+    came = {text for text in difference.strings_came if re.fullmatch(r"[\w.:-]{2,40}", text)}
+    if gone and came and not all(text.startswith(("#", "v")) for text in gone):
+        yield Effect(
+            kind="renamed", troubles=frozenset({Trouble.FORMAT, Trouble.MISSING}), strength=0.9,
+            detail=f"{', '.join(sorted(gone)[:3])} became {', '.join(sorted(came)[:3])}",
+        )  # fmt: skip
+
+
+def _growing(difference: Difference) -> Iterable[Effect]:
+    added = "\n".join(difference.lines_came)
+    if not _GROWTH.search(added) or "append" not in difference.came and "append" in difference.gone:
+        return
+    shared = {m[2] or m[3] for line in difference.lines_came if (m := _SHARED.match(line))}
+    grows = any(
+        re.search(rf"\b{re.escape(name)}\b\s*(=\s*append\(|\[|\.(append|push|add|put)\()", added)
+        for name in shared
+        if name
+    )
+    if grows and not _BOUND.search(added):
+        yield Effect(
+            kind="growing", troubles=frozenset({Trouble.MEMORY}), strength=1.0,
+            detail=f"{', '.join(sorted(name for name in shared if name))} only ever grows",
+        )  # fmt: skip
+
+
+def _new_data(difference: Difference, files: Sequence[str]) -> Iterable[Effect]:
+    before = {name for line in difference.lines_gone for name in _TABLE.findall(line)}
+    after = {name for line in difference.lines_came for name in _TABLE.findall(line)}
+    new = sorted(after - before)
+    if new and not any(_MIGRATION.search(name) for name in files):
+        yield Effect(
+            kind="new_data", troubles=frozenset({Trouble.MISSING}), strength=0.9,
+            detail=f"reads {', '.join(new)} and brings no migration",
+        )  # fmt: skip

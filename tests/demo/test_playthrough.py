@@ -1,0 +1,109 @@
+"""The whole demo, headless, in each of its variants: minutes each, and on a machine that does nothing else.
+
+Run one after another and not beside other tests: these measure latencies of tens of milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+MINUTES = 60
+
+pytestmark = pytest.mark.timeout(9 * MINUTES)
+
+
+def play(fault: str, tmp_path: Path) -> dict[str, Any]:
+    """Plays one variant to its end; gives the JSON report."""
+    demo = subprocess.Popen(
+        [
+            sys.executable, "-m", "bot.cli", "demo", "--headless",
+            "--fault", fault, "--port", "0", "--data-dir", str(tmp_path),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=dict(os.environ),
+    )  # fmt: skip
+    try:
+        said, complaint = demo.communicate(timeout=8 * MINUTES)
+    finally:
+        demo.kill()
+    assert demo.returncode == 0, f"{said}\n{complaint}"
+    paths = [Path(line) for line in said.splitlines() if line.startswith("/")]
+    assert [path.suffix for path in paths] == [".md", ".html", ".pdf", ".json"]
+    assert all(path.stat().st_size > 1000 for path in paths)
+    assert left_over(tmp_path) == []
+    report: dict[str, Any] = json.loads(paths[-1].read_text())
+    assert report["incident"]["status"] == "resolved"
+    return report
+
+
+def left_over(directory: Path) -> list[list[str]]:
+    """Command lines of processes that still work in the directory of the run."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        command = process.info["cmdline"] or []
+        if any(str(directory) in word for word in command) and process.pid != os.getpid():
+            found.append(command)
+    return found
+
+
+def test_pinned_memory_contention_is_found_fixed_and_verified(tmp_path: Path) -> None:
+    report = play("pinned", tmp_path)
+
+    cause = report["root_cause"]
+    assert cause["cause"] == "pinned_memory_contention"
+    assert cause["trigger"]["change"] == "config-2207"
+    assert report["fix"]["verified"] is True
+    assert all(item["status"] == "accepted" for item in report["checklist_changes"])
+    assert report["checklist_changes"]
+
+
+def test_cpu_contention_is_named_instead(tmp_path: Path) -> None:
+    report = play("cpu", tmp_path)
+
+    assert report["root_cause"]["cause"] == "cpu_contention"
+    assert report["fix"]["verified"] is True
+
+
+def test_without_a_fault_nothing_is_established(tmp_path: Path) -> None:
+    report = play("none", tmp_path)
+
+    assert report["root_cause"]["cause"] == "not_established"
+    assert not any(entry["kind"] == "alert" for entry in report["timeline"])
+
+
+def test_interrupted_demo_leaves_no_process_behind(tmp_path: Path) -> None:
+    demo = subprocess.Popen(
+        [
+            sys.executable, "-m", "bot.cli", "demo",
+            "--port", "0", "--data-dir", str(tmp_path),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert demo.stdout is not None
+    said = ""
+    while "page " not in said:
+        line = demo.stdout.readline()
+        assert line, f"the demo ended early: {said}"
+        said += line
+    assert left_over(tmp_path) != []
+
+    demo.send_signal(signal.SIGTERM)
+    demo.wait(90)
+    demo.stdout.close()
+
+    assert left_over(tmp_path) == []
