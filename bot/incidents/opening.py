@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from bot.domain.alert import AlertGroup, AlertStatus
+from bot.domain.alert import Alert, AlertGroup, AlertStatus
 from bot.domain.incident import Incident
 from bot.domain.responder import Severity
-from bot.domain.text import Locale, Localized
-from bot.domain.timeline import SYSTEM_AUTHOR, Draft, EntryKind
 from bot.errors import BotError, Reason, StoreError
 from bot.incidents import storms
 from bot.incidents.alert_words import (
@@ -22,7 +19,7 @@ from bot.incidents.alert_words import (
     texts,
     title_of,
 )
-from bot.incidents.first_entries import first_entries, symptom_draft
+from bot.incidents.beginning import FIRST_STEP, Opening, Taken, first_entries, symptom_draft
 from bot.incidents.grouping import Decision, Grouping, Rule, is_heartbeat, keys_of, labels_of
 from bot.incidents.heartbeats import Heartbeats
 from bot.incidents.joining import Joining
@@ -37,7 +34,6 @@ from bot.store.transaction import Batch, Outcome, Store
 
 __all__ = ["FIRST_STEP", "Opening", "Openings", "Received", "Taken", "status_draft"]
 
-FIRST_STEP = "symptom"
 # Words of alert rules for how bad it is, and what most teams mean by them.
 _SEVERITIES = {
     "critical": Severity.SEV2,
@@ -50,43 +46,6 @@ _SEVERITIES = {
     "low": Severity.SEV4,
 }
 _ATTEMPTS = 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """What an incident begins with.
-
-    thread_ts: set when the incident lives in the thread of another message. since: when the symptom began, if known.
-    correlation: keys under which later alerts find this incident while it is open. at: when; now by default.
-    replaces: keys that an ended incident still holds. notes: what is said in the thread beside the first prompt.
-    storm_of: the storm that lists it. extra: further guards and writes of the same transaction.
-    """
-
-    title: str
-    channel: str
-    severity: Severity
-    locale: Locale
-    by: str = SYSTEM_AUTHOR
-    source: str = "slack"
-    services: tuple[str, ...] = ()
-    thread_ts: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    drafts: tuple[Draft, ...] = ()
-    correlation: tuple[str, ...] = ()
-    at: datetime | None = None
-    replaces: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[Localized, ...] = ()
-    storm_of: str | None = None
-    extra: Callable[[str], Batch] = lambda _: Batch()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """What became of an alert group: the incident, and whether it was opened by it."""
-
-    incident_id: str
-    is_new: bool
-    rule: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +154,7 @@ class Openings:
         if beats:
             for gone in await self._heartbeats.beat(beats):
                 await self.receive(gone, channel=channel, severity=None)
-            await self._note(group, beats, "heartbeat: recorded; its silence is what is reported")
+            await self._note(beats, "heartbeat: recorded; its silence is what is reported")
             rest = tuple(alert for alert in group.alerts if not is_heartbeat(alert))
             if not rest:
                 return Received(rule=Rule.HEARTBEAT)
@@ -210,7 +169,7 @@ class Openings:
                 )
             incident_id = await self._open_for(group, decision, channel, severity, thread_ts)
             if incident_id is not None:
-                await self._note(group, group.alerts, f"{incident_id}: {decision.words}")
+                await self._note(group.alerts, f"{incident_id}: {decision.words}")
                 return Received(rule=decision.rule, incident_id=incident_id, is_new=True)
         _too_many_writers()
 
@@ -225,7 +184,7 @@ class Openings:
                 if alert.status is AlertStatus.RESOLVED:
                     step.extend(alert_memory.over(alert.fingerprint, alert.starts_at))
             await self._store.commit(step, doing="remember what is over")
-        await self._note(group, group.alerts, decision.words)
+        await self._note(group.alerts, decision.words)
         return Received(rule=decision.rule, incident_id=incident_id)
 
     async def _open_for(
@@ -322,12 +281,11 @@ class Openings:
                 storm_id = await index.incident_of(self._store, index.correlation_key(key))
         return storms.listed(opening, storm_id, now) if storm_id else opening
 
-    async def _note(self, group: AlertGroup, alerts: Sequence[object], words: str) -> None:
+    async def _note(self, alerts: Sequence[Alert], words: str) -> None:
         now = self._clock()
         sightings = [
             Sighting(fingerprint=item.fingerprint, at=now, labels=item.labels, rule=words)
-            for item in group.alerts
-            if item in alerts
+            for item in alerts
         ]
         await self._store.commit(
             alert_memory.note(sightings), doing="note what became of an alert"

@@ -71,7 +71,8 @@ def test_list_names_every_probe() -> None:
     names = [entry["name"] for entry in json.loads(done.stdout)]
     assert names == sorted(names)
     assert "gpu_state" in names
-    assert all(name in _agent("list").stdout for name in names)
+    text = _agent("list").stdout
+    assert all(name in text for name in names)
 
 
 def test_server_with_faults_says_each_in_a_line_and_exits_1(tmp_path: Path) -> None:

@@ -44,7 +44,9 @@ def _profiles(agent: LiveAgent) -> Path:
 
 
 def _bot(agent: LiveAgent) -> NodeAgents:
-    return NodeAgents(Inventory(nodes={agent.node: Node(name=agent.node, url=agent.url)}), agent.key_pem)
+    return NodeAgents(
+        Inventory(nodes={agent.node: Node(name=agent.node, url=agent.url)}), agent.key_pem
+    )
 
 
 async def _with_bot(agent: LiveAgent, work: Callable[[NodeAgents], Any]) -> Any:
@@ -108,9 +110,9 @@ def test_approved_profile_is_fetched_whole_and_the_audit_names_who_approved(
     assert "shared" in json.loads(_fetch(heavy, result.data["artefact"]))
     lines = heavy.audit()[before:]
     assert lines[0]["approved_by"] == "U0LEAD"
-    assert [line["probe"] for line in lines if line["outcome"] == "accepted"][1:] == ["artefact"] * (
-        len(lines) - 2
-    )
+    assert [line["probe"] for line in lines if line["outcome"] == "accepted"][1:] == [
+        "artefact"
+    ] * (len(lines) - 2)
 
 
 def test_large_file_comes_in_pieces_with_its_digest(heavy: LiveAgent) -> None:

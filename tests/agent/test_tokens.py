@@ -149,7 +149,15 @@ def test_two_public_keys_at_once_let_a_key_be_rotated(
     assert rotated.post(CHEAP, token=old.token(CHEAP, {})).status_code == 200
 
 
-HOSTILE = ("../../etc/passwd", "/proc/self/environ", "..\\..\\x", "a\x00b", "$(reboot)", "svc;id", "x" * 129)
+HOSTILE = (
+    "../../etc/passwd",
+    "/proc/self/environ",
+    "..\\..\\x",
+    "a\x00b",
+    "$(reboot)",
+    "svc;id",
+    "x" * 129,
+)
 STRINGS = [
     (probe, argument)
     for probe in probe_catalogue().values()

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bot.diagnosis.changes.guilt import rank_changes
 from bot.diagnosis.components.ranking import rank_components
-from tests.bench import rca_nezha, rca_petshop
+from tests.bench import rca_nezha, rca_petshop, rca_rootcausebench
 from tests.bench.rca_files import cases_of
 
 Ranking = Callable[[Path, Path, dict[str, Any]], list[str]]
@@ -24,9 +25,15 @@ def _components(evidence_of: Callable[..., Any]) -> Ranking:
     return ranking
 
 
+def _changes(_bench: Path, folder: Path, incident: dict[str, Any]) -> list[str]:
+    changes, failing = rca_rootcausebench.inputs_of(folder, incident)
+    return [item.id for item in rank_changes(changes, failing)]
+
+
 BENCHES: dict[str, Ranking] = {
     "petshop": _components(rca_petshop.evidence_of),
     "nezha": _components(rca_nezha.evidence_of),
+    "rootcausebench": _changes,
 }
 
 

@@ -90,7 +90,7 @@ def test_interrupted_demo_leaves_no_process_behind(tmp_path: Path) -> None:
             "--port", "0", "--data-dir", str(tmp_path),
         ],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
         text=True,
         cwd=tmp_path,
     )  # fmt: skip

@@ -55,8 +55,19 @@ async def test_eight_cards_are_read_through_the_library_and_not_through_anything
     result = await _look(library)
     assert _ids(result) == ["gpu.ok"]
     assert [row["name"] for row in _rows(result)] == ["Stand-in H200"] * 8
-    assert [row["pci"][9:11] for row in _rows(result)] == ["10", "11", "12", "13", "14", "15", "16", "17"]
-    assert "standin" not in result.data  # a library is no table: what it says is what the driver says
+    assert [row["pci"][9:11] for row in _rows(result)] == [
+        "10",
+        "11",
+        "12",
+        "13",
+        "14",
+        "15",
+        "16",
+        "17",
+    ]
+    assert (
+        "standin" not in result.data
+    )  # a library is no table: what it says is what the driver says
 
 
 @pytest.mark.parametrize(
@@ -130,7 +141,15 @@ async def test_hanging_card_costs_one_child_and_leaves_the_others(library: Stand
     library.tell(all={"count": 8}, gpus={"5": {"hang_s": {"nvmlDeviceGetMemoryInfo": 600}}})
     result = await _look(library, limits=Limits(grace_seconds=0.2))
     assert result.status is ProbeStatus.OK
-    assert [row["index"] for row in _rows(result) if row["skipped"] is None] == [0, 1, 2, 3, 4, 6, 7]
+    assert [row["index"] for row in _rows(result) if row["skipped"] is None] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        6,
+        7,
+    ]
     assert any("GPU 5: NVML call blocked" in gap for gap in result.data["not_checked"])
 
 
@@ -206,7 +225,9 @@ async def test_process_on_the_gpu_is_the_services_or_a_stranger(library: Standin
 async def test_process_that_ended_between_listing_and_reading_is_no_crash(
     library: StandinLibrary,
 ) -> None:
-    library.tell(all={"count": 1, "pid": 4_100_000})  # above the highest pid of this kernel's default
+    library.tell(
+        all={"count": 1, "pid": 4_100_000}
+    )  # above the highest pid of this kernel's default
     result = await _look(library, "gpu_processes")
     assert result.status is ProbeStatus.OK
 

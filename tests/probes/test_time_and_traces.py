@@ -40,7 +40,9 @@ def _chronyc(folder: Path, monkeypatch: pytest.MonkeyPatch, says: str, code: int
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
 
 
-TRACKING = "C0A80101,10.0.0.1,3,1764526000.1,{offset},0.00001,0.00002,1.5,0.0,0.1,0.02,0.001,64.0,{leap}"
+TRACKING = (
+    "C0A80101,10.0.0.1,3,1764526000.1,{offset},0.00001,0.00002,1.5,0.0,0.1,0.02,0.001,64.0,{leap}"
+)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,9 @@ def page() -> Iterator[type[_Page]]:
     listener.server_close()
 
 
-def _traced(tree: Tree, environ: str, page: Any = None, command: str = "python\0serve.py") -> Reading:
+def _traced(
+    tree: Tree, environ: str, page: Any = None, command: str = "python\0serve.py"
+) -> Reading:
     _process(tree, 7, "svc")
     tree.write("7/environ", environ)
     tree.write("7/cmdline", command)
@@ -133,7 +137,9 @@ def _traced(tree: Tree, environ: str, page: Any = None, command: str = "python\0
     (tree.root / "7/fd").mkdir(exist_ok=True)
     pidfile = tree.root.parent / "svc.pid"
     pidfile.write_text("7")
-    target = ServiceTarget(name="svc", pidfile=pidfile, metrics_url=None if page is None else page.url)
+    target = ServiceTarget(
+        name="svc", pidfile=pidfile, metrics_url=None if page is None else page.url
+    )
     return look(trace_health, tree.context(services={"svc": target}), service="svc")
 
 

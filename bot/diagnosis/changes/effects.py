@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bot.diagnosis.changes.diff import Difference
+from bot.diagnosis.changes.diff import Difference, parts_of
 from bot.diagnosis.changes.trouble import Trouble
 
 
@@ -54,8 +54,10 @@ _FULL_FACTOR = 3.0
 """Doublings at which a changed limit counts in full. Basis: judgement; below one doubling it counts as tuning."""
 
 _VERSION = re.compile(r"([\w./@-]+?)[\s:=\"'^~>@]+v?(\d+)\.(\d+)(?:\.(\d+))?")
+_NAMED, _UNNAMED = 0.9, 0.3
+_HOSTS = frozenset({"github", "com", "google", "golang", "org", "pkg", "lib", "api"})
 _MANIFEST = re.compile(r"(go\.(mod|sum)|package(-lock)?\.json|requirements.*\.txt|pom\.xml|Cargo\.(toml|lock)|pyproject\.toml|\.gradle|Gemfile|poetry\.lock|yarn\.lock)", re.IGNORECASE)  # fmt: skip
-_BOUND = re.compile(r"\blru\b|evict|bounded|max[A-Z_]?|capacity|\bcap\(|limit|ring|trim|prune", re.IGNORECASE)
+_BOUND = re.compile(r"\blru\b|evict|bounded|\bmax_?\w*|capacity|\bcap\(|limit|\bring\b|trim|prune", re.IGNORECASE)
 _GROWTH = re.compile(r"\b(\w+)\s*=\s*append\(\s*\1\b|\.(append|push|add|put)\(|\w+\[[^\]]+\]\s*=[^=]")
 _SHARED = re.compile(r"^\s*(var|static|global|const|private static|export const)\s+(\w+)|^(\w+)\s*(:\s*\w+.*)?=\s*(\[\]|\{\}|list\(|dict\(|map)")
 _TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+([a-z_][\w.]*)")
@@ -74,13 +76,18 @@ def is_inert(files: Sequence[str]) -> bool:
     )
 
 
-def effects_of(difference: Difference, files: Sequence[str]) -> tuple[Effect, ...]:
-    """Everything that the change is able to do, as far as its text shows it."""
+def effects_of(
+    difference: Difference, files: Sequence[str], spoken: frozenset[str] = frozenset()
+) -> tuple[Effect, ...]:
+    """Everything that the change is able to do, as far as its text shows it.
+
+    spoken: words of the errors; a new version of a library is believed when they name it.
+    """
     if is_inert(files):
         return ()
     found = [
         *_limits(difference),
-        *_versions(difference, files),
+        *_versions(difference, files, spoken),
         *_dropped(difference),
         *_renamed(difference),
         *_growing(difference),
@@ -146,7 +153,9 @@ def _numbers(lines: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def _versions(difference: Difference, files: Sequence[str]) -> Iterable[Effect]:
+def _versions(
+    difference: Difference, files: Sequence[str], spoken: frozenset[str]
+) -> Iterable[Effect]:
     if files and not any(_MANIFEST.search(name) for name in files):
         return
     before = {m[1]: m for line in difference.lines_gone if (m := _VERSION.search(line))}
@@ -158,7 +167,7 @@ def _versions(difference: Difference, files: Sequence[str]) -> Iterable[Effect]:
         yield Effect(
             kind="version",
             troubles=frozenset({Trouble.START, Trouble.FORMAT}),
-            strength=0.5 if old[2] == new[2] else 0.8,
+            strength=_NAMED if (parts_of([name]) - _HOSTS) & spoken else _UNNAMED,
             detail=f"{name}: {old[2]}.{old[3]} to {new[2]}.{new[3]}",
         )
 
@@ -186,7 +195,7 @@ def _renamed(difference: Difference) -> Iterable[Effect]:
 
 def _growing(difference: Difference) -> Iterable[Effect]:
     added = "\n".join(difference.lines_came)
-    if not _GROWTH.search(added) or "append" not in difference.came and "append" in difference.gone:
+    if not _GROWTH.search(added):
         return
     shared = {m[2] or m[3] for line in difference.lines_came if (m := _SHARED.match(line))}
     grows = any(

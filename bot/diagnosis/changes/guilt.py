@@ -122,7 +122,7 @@ def _reasons(
     difference = read_diff(change.diff or "")
     seen = troubles_of(failing.texts)
     fitting = [
-        effect for effect in effects_of(difference, change.files) if effect.troubles & seen
+        effect for effect in effects_of(difference, change.files, spoken) if effect.troubles & seen
     ]
     if fitting:
         best = max(fitting, key=lambda effect: (effect.strength, effect.detail))

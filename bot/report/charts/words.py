@@ -168,7 +168,10 @@ def _panel_words(panel: ChartPanel) -> Localized:
         known = [s.value for s in series.samples if s.value is not None and math.isfinite(s.value)]
         if known:
             low, high, last = (scale.text(value) for value in (min(known), max(known), known[-1]))
-            parts.append(say("report.drawn.alt_series", name=name, low=low, high=high, last=last))
+            # A lone series without a name is the panel itself.
+            named = {} if name == "–" else {"name": name}
+            key = "alt_series" if named else "alt_only"
+            parts.append(say(f"report.drawn.{key}", low=low, high=high, last=last, **named))
         else:
             parts.append(say("report.drawn.alt_empty", name=name))
     if not panel.series:
