@@ -27,8 +27,10 @@ def _redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     binary = shutil.which("redis-server")
     assert binary, "redis-server is not installed; run: apt-get install redis-server"
     server = subprocess.Popen(
-        [binary, "--bind", "127.0.0.1", "--port", str(port), "--dir", str(directory)]
-        + ["--appendonly", "no", "--save", "", "--databases", "256"],
+        [
+            *(binary, "--bind", "127.0.0.1", "--port", str(port), "--dir", str(directory)),
+            *("--appendonly", "no", "--save", "", "--databases", "256"),
+        ],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

@@ -26,7 +26,7 @@ class Opening:
     thread_ts: set when the incident lives in the thread of another message. since: when the symptom began, if known.
     correlation: keys under which later alerts find this incident while it is open. at: when; now by default.
     replaces: keys that an ended incident still holds. notes: what is said in the thread beside the first prompt.
-    storm_of: the storm that lists it. extra: further guards and writes of the same transaction.
+    storm_of: the storm that lists it. beside: further guards and writes of the same transaction.
     """
 
     title: str
@@ -44,7 +44,7 @@ class Opening:
     replaces: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[Localized, ...] = ()
     storm_of: str | None = None
-    extra: Callable[[str], Batch] = lambda _: Batch()
+    beside: Callable[[str], Batch] = lambda _: Batch()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

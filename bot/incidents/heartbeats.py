@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from bot.domain.alert import Alert, AlertGroup, AlertStatus
+from bot.domain.incident import IncidentStatus
 from bot.domain.instant import to_rfc3339
 from bot.incidents.journal import Clock
 from bot.locales import translate
@@ -50,11 +51,18 @@ class Heartbeats:
             step.extend(alert_memory.keep_heartbeat(beat))
             if job := watch(beat, self._settings):
                 step.extend(queue.enqueue(job, now))
-            key = index.correlation_key(f"{SOURCE}:{group_key(beat)}")
-            if await index.incident_of(self._store, key) is not None:
+            if await self._is_reported(beat):
                 over.append(missing(beat, self._settings, ended_at=now))
         await self._store.commit(step, doing="record a heartbeat")
         return over
+
+    async def _is_reported(self, beat: Heartbeat) -> bool:
+        """Whether an incident says that this heartbeat is missing, and does not know yet that it is back."""
+        key = index.correlation_key(f"{SOURCE}:{group_key(beat)}")
+        incident_id = await index.incident_of(self._store, key)
+        summary = await index.summary_of(self._store, incident_id) if incident_id else None
+        on = (IncidentStatus.OPEN.value, IncidentStatus.MITIGATED.value)
+        return summary is not None and summary.status in on
 
 
 def group_key(beat: Heartbeat) -> str:

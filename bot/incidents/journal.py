@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bot.domain.incident import Incident
@@ -12,7 +12,7 @@ from bot.domain.projection import apply, opened
 from bot.domain.text import Localized
 from bot.domain.timeline import Draft, Entry
 from bot.errors import BotError, Reason
-from bot.store import index, queue, timeline
+from bot.store import alert_memory, index, queue, timeline
 from bot.store.queue import Job
 from bot.store.transaction import Batch, Outcome, Store
 
@@ -92,7 +92,12 @@ class Journal:
         self._cache.move_to_end(incident_id)
         while len(self._cache) > _CACHE_SIZE:
             self._cache.popitem(last=False)
-        return ledger
+        # Repeats are a number beside the timeline: an entry each would bury what happened.
+        repeats = await alert_memory.repeats(self._store, incident_id) if incident.alerts else 0
+        if not repeats:
+            return ledger
+        count = incident.alert_notifications + repeats
+        return replace(ledger, incident=replace(incident, alert_notifications=count))
 
     async def begin(
         self, incident_id: str, drafts: Sequence[Draft], step: Batch, jobs: Sequence[Job]

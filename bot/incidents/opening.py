@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
 
 from bot.domain.alert import Alert, AlertGroup, AlertStatus
 from bot.domain.incident import Incident
@@ -107,7 +106,7 @@ class Openings:
             else:
                 step.absent(name)
             step.write("SET", name, incident_id)
-        step.extend(opening.extra(incident_id))
+        step.extend(opening.beside(incident_id))
         at = opening.at or self._clock()
         drafts = first_entries(opening, at, self._inventory)
         jobs = self._jobs_for_new(incident_id, opening)
@@ -171,7 +170,10 @@ class Openings:
             if incident_id is not None:
                 await self._note(group.alerts, f"{incident_id}: {decision.words}")
                 return Received(rule=decision.rule, incident_id=incident_id, is_new=True)
-        _too_many_writers()
+        raise StoreError(
+            f"alert: {_ATTEMPTS} other deliveries of it were faster; send it again",
+            reason=Reason.CONFLICT,
+        )
 
     async def _without_new(self, group: AlertGroup, decision: Decision) -> Received:
         incident_id = decision.incident_id
@@ -258,7 +260,7 @@ class Openings:
             at=now,
             replaces=decision.ended,
             notes=texts(notes),
-            extra=also,
+            beside=also,
         )
 
     async def _in_storm(self, opening: Opening, group: AlertGroup) -> Opening:
@@ -270,7 +272,7 @@ class Openings:
             return opening
         key = storms.key_of(opening.channel)
         held = await index.incident_of(self._store, index.correlation_key(key))
-        storm_id = held
+        storm_id: str | None = held
         if held is None or not (await self._journal.load(held)).incident.is_open:
             begun = storms.opening_of(opening, now, held)
             try:
@@ -296,10 +298,3 @@ def _severity(word: str) -> Severity:
     if word in set(Severity):
         return Severity(word)
     return _SEVERITIES.get(word.lower(), Severity.SEV3)
-
-
-def _too_many_writers() -> NoReturn:
-    raise StoreError(
-        f"alert: {_ATTEMPTS} other deliveries of it were faster; send it again",
-        reason=Reason.CONFLICT,
-    )

@@ -54,7 +54,7 @@ def opening_of(first: Opening, now: datetime, before: str | None) -> Opening:
         correlation=(key,),
         replaces={key: before} if before else {},
         at=now,
-        extra=lambda _: _stays(key),
+        beside=lambda _: _stays(key),
     )
 
 
@@ -63,13 +63,13 @@ def listed(opening: Opening, storm_id: str, now: datetime) -> Opening:
     text = say("intake.storm_member", incident=storm_id)
     entry = system_draft("storm_member", text, now, storm=storm_id)
 
-    def extra(incident_id: str) -> Batch:
-        step = opening.extra(incident_id)
+    def beside(incident_id: str) -> Batch:
+        step = opening.beside(incident_id)
         step.extend(alert_memory.join_storm(storm_id, incident_id, opening.title[:200]))
         return step.extend(_stays(key_of(opening.channel)))
 
     return replace(
-        opening, drafts=(*opening.drafts, entry), storm_of=storm_id, notes=(), extra=extra
+        opening, drafts=(*opening.drafts, entry), storm_of=storm_id, notes=(), beside=beside
     )
 
 

@@ -201,7 +201,7 @@ def test_node_without_nsys_says_what_to_run_by_hand(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ProbeError, match="nsys profile .*--duration=3") as caught:
+    with pytest.raises(ProbeError, match=r"nsys profile .*--duration=3") as caught:
         look(profile, _context(tree, tmp_path), service="svc", seconds=3, tool="nsys")
     assert caught.value.reason is Reason.UNSUPPORTED
 
