@@ -20,14 +20,15 @@ from bot.incidents.journal import Journal
 from bot.incidents.opening import Openings
 from bot.incidents.responding import Responding
 from bot.inventory import Inventory, load_inventory
-from bot.jobs import beginnings
-from bot.jobs.outbox import Outbox, card_job
+from bot.jobs.beginnings import Beginnings
+from bot.jobs.outbox import Outbox
 from bot.jobs.services import Services
 from bot.settings import Settings
 from bot.sop import lint as lint_sops
 from bot.sop import load_sop, shipped_sops
 from bot.source import Connection, TracesSource
 from bot.sources.jaeger import Jaeger
+from bot.sources.kubernetes import Kubernetes
 from bot.sources.loki import Loki
 from bot.sources.node_agent import NodeAgents
 from bot.sources.prometheus import Prometheus
@@ -92,6 +93,7 @@ async def open_ports(settings: Settings, store: Store) -> AsyncIterator[Diagnosi
             logs=Loki(connection(settings.loki_url)) if settings.loki_url else None,
             traces=_traces(settings, connection),
             changes=ChangeLog(store),
+            cluster=_cluster(settings, http),
             probes=agents,
         )
 
@@ -101,6 +103,19 @@ async def diagnosis_ports(settings: Settings) -> AsyncIterator[DiagnosisPorts]:
     """Store and ports together, for a diagnosis without a bot."""
     async with open_store(settings) as store, open_ports(settings, store) as ports:
         yield ports
+
+
+def _cluster(settings: Settings, http: httpx.AsyncClient) -> Kubernetes | None:
+    if settings.kubernetes_url is None:
+        return None
+    token = settings.kubernetes_token
+    return Kubernetes(
+        Connection(
+            url=settings.kubernetes_url,
+            http=http,
+            token=token.get_secret_value() if token else None,
+        )
+    )
 
 
 def _agents(settings: Settings, inventory: Inventory) -> NodeAgents | None:
@@ -159,14 +174,16 @@ def build_services(
 ) -> Services:
     """Wires the parts of one deployment."""
     journal = Journal(store, clock)
+    beginnings = Beginnings(settings, clock)
     openings = Openings(
         store,
         journal,
         ports.inventory,
         settings,
         clock,
-        beginnings.jobs_for_new,
-        lambda incident: (card_job(incident),),
+        beginnings.for_new,
+        beginnings.for_news,
+        beginnings.for_recovery,
     )
     return Services(
         settings=settings,
@@ -176,7 +193,7 @@ def build_services(
         inventory=ports.inventory,
         journal=journal,
         openings=openings,
-        responding=Responding(journal, lambda incident: (card_job(incident),)),
+        responding=Responding(journal, beginnings.for_news),
         outbox=Outbox(store, clock, wake),
         ports=ports,
         catalogue=ports.catalogue,

@@ -16,6 +16,7 @@ from bot.diagnosis.request import DiagnosisPorts
 from bot.errors import ConfigError
 from bot.exporters import report_worker
 from bot.jobs import giving_up
+from bot.jobs.auditing import Auditor
 from bot.jobs.handlers import incident_handlers
 from bot.jobs.services import Services
 from bot.jobs.worker import Handler, Worker
@@ -115,11 +116,13 @@ class Deployment:
             async with asyncio.TaskGroup() as group:
                 serving = group.create_task(server.serve(sockets=[listener]))
                 working = group.create_task(self._worker.run())
+                auditing = group.create_task(Auditor(self.services).run(stop))
                 slack = group.create_task(self._slack.run(stop))
                 await stop.wait()
                 server.should_exit = True
                 await serving
                 await slack
+                await auditing
                 self._worker.stop()
                 await working
         finally:

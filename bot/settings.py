@@ -30,6 +30,8 @@ _ENVIRONMENT = {
     "LOKI_URL": "loki_url",
     "JAEGER_URL": "jaeger_url",
     "TEMPO_URL": "tempo_url",
+    "KUBERNETES_URL": "kubernetes_url",
+    "KUBERNETES_TOKEN": "kubernetes_token",
     "RCA_DATA_DIR": "data_dir",
     "RCA_NODES": "nodes",
     "RCA_AGENT_KEY": "agent_key",
@@ -105,6 +107,8 @@ class Settings(_Strict):
     loki_url: str | None = None
     jaeger_url: str | None = None
     tempo_url: str | None = None
+    kubernetes_url: str | None = None
+    kubernetes_token: SecretStr | None = None
     nodes: Path | None = None
     agent_key: Path | None = None
     webhook_token: SecretStr | None = None
@@ -129,8 +133,9 @@ class Settings(_Strict):
     policy: PolicySettings = PolicySettings()
 
     @field_validator(
-        "slack_api_url", "prometheus_url", "loki_url", "jaeger_url", "tempo_url", "public_url"
-    )
+        "slack_api_url", "prometheus_url", "loki_url", "jaeger_url", "tempo_url", "kubernetes_url",
+        "public_url",
+    )  # fmt: skip
     @classmethod
     def _is_http_url(cls, value: str | None) -> str | None:
         if value is not None and not _URL.match(value):

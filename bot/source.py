@@ -168,7 +168,7 @@ class HttpSource:
     source: EvidenceSource
     summary: str
     setting: str
-    connect: Callable[[Connection], MetricsSource | LogsSource | TracesSource]
+    connect: Callable[[Connection], MetricsSource | LogsSource | TracesSource | EventsSource]
 
 
 def host_of(url: str) -> str:

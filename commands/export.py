@@ -34,9 +34,7 @@ async def export(call: Call, services: Services) -> Reply:
         if word not in (*STANDARD, "confluence", "git"):
             raise _line.wrong(USAGE)
         if word not in known:
-            raise CommandError(
-                say("commands.no_exporter", name=word), reason=Reason.UNSUPPORTED
-            )
+            raise CommandError(say("commands.no_exporter", name=word), reason=Reason.UNSUPPORTED)
     formats = tuple(dict.fromkeys(asked)) or tuple(item for item in STANDARD if item in known)
     job = requests.report(_line.incident_id(call), formats=formats, by=call.user)
     await services.outbox.send(job, once=f"{call.key}:report")

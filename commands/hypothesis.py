@@ -105,9 +105,7 @@ async def _test(call: Call, services: Services, incident: Incident, chosen: Hypo
     return notice(say("commands.testing", title=chosen.title))
 
 
-async def _confirm(
-    call: Call, services: Services, incident: Incident, chosen: Hypothesis
-) -> Reply:
+async def _confirm(call: Call, services: Services, incident: Incident, chosen: Hypothesis) -> Reply:
     if not allowed(services.settings.policy, call.user, Permission.CONFIRM_CAUSE):
         raise CommandError(say("commands.may_not_confirm"), reason=Reason.UNAUTHORISED)
     if refusal := why_not(incident, chosen):

@@ -28,7 +28,9 @@ async def nodes(call: Call, services: Services) -> Reply:
             "nodes": [
                 {
                     "name": name,
-                    "services": [item.name for item in known.services.values() if name in item.nodes],
+                    "services": [
+                        item.name for item in known.services.values() if name in item.nodes
+                    ],
                     "in_scope": name in scope,
                     "has_agent": node.url is not None,
                 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from bot.command import Call, Permission, Reply, allowed, command
@@ -12,6 +14,8 @@ from bot.jobs import requests
 from bot.jobs.services import Services
 from bot.locales import say
 from bot.message import Button
+from bot.store import approvals
+from bot.store.approvals import Approval
 from commands import _line
 from commands._probe_names import FAMILIES, HEAVY, PROBES, of_family
 from commands._reply import notice
@@ -47,8 +51,8 @@ async def probe(call: Call, services: Services) -> Reply:
     if any(PROBES[name].needs_service for name in names) and "service" not in args:
         args |= _service(services, incident.service if incident else None)
     if any(PROBES[name].cost == HEAVY for name in names):
-        return _ask_approval(names, nodes, args)
-    return await _run(call, services, names, nodes, args, approved_by=None)
+        return await _ask_approval(call, services, names, nodes, args)
+    return await _run(call, services, names, nodes, args)
 
 
 def _probes(word: str) -> tuple[str, ...]:
@@ -108,8 +112,27 @@ def _service(services: Services, named: str | None) -> dict[str, str]:
     raise CommandError(say("commands.which_service", known=", ".join(known[:20]) or "–"))
 
 
-def _ask_approval(names: Sequence[str], nodes: Sequence[str], args: dict[str, Any]) -> Reply:
-    what = {"probes": list(names), "nodes": list(nodes), "args": args}
+async def _ask_approval(
+    call: Call,
+    services: Services,
+    names: Sequence[str],
+    nodes: Sequence[str],
+    args: dict[str, Any],
+) -> Reply:
+    """Keeps the request, so that whoever may approve finds it in their Home, and shows it to the caller."""
+    waiting = Approval(
+        id=hashlib.sha256(call.key.encode()).hexdigest()[:16],
+        by=call.user,
+        at=call.at,
+        probes=names,
+        nodes=nodes,
+        args=args,
+        incident=call.incident,
+        channel=call.channel,
+        thread_ts=call.thread_ts,
+    )
+    await services.store.commit(approvals.keep(waiting), doing="keep what waits for approval")
+    what = {"id": waiting.id, "probes": list(names), "nodes": list(nodes), "args": args}
     listed = f"{', '.join(names)} @ {', '.join(nodes)}"
     button = Button(
         action_id="rca.probe.approve",
@@ -122,15 +145,27 @@ def _ask_approval(names: Sequence[str], nodes: Sequence[str], args: dict[str, An
 
 
 async def _approve(call: Call, services: Services, what: dict[str, Any]) -> Reply:
+    """Runs what was asked for, once, whoever of those who may presses first."""
     if not allowed(services.settings.policy, call.user, Permission.APPROVE_HEAVY):
         raise CommandError(say("commands.may_not_approve"), reason=Reason.UNAUTHORISED)
-    names = tuple(name for name in what.get("probes") or () if name in PROBES)
-    nodes = tuple(str(node) for node in what.get("nodes") or ())
-    if not names or not nodes:
-        raise _line.wrong(USAGE)
-    return await _run(
-        call, services, names, nodes, dict(what.get("args") or {}), approved_by=call.user
+    waiting = await approvals.find(services.store, str(what.get("id") or ""))
+    # Taken up under this very key: the process died before it could say so.
+    if waiting is None or waiting.taken not in ("", call.key):
+        raise CommandError(say("commands.approval_gone"), reason=Reason.CONFLICT)
+    job = requests.probe(
+        waiting.incident,
+        probes=waiting.probes,
+        nodes=waiting.nodes,
+        args=waiting.args,
+        by=waiting.by,
+        approved_by=call.user,
+        channel=waiting.channel,
+        thread_ts=waiting.thread_ts,
     )
+    await services.outbox.send(job, once=f"approval:{waiting.id}")
+    taken = approvals.keep(replace(waiting, taken=call.key))
+    await services.store.commit(taken, doing="take up an approval")
+    return notice(say("commands.probing", probes=len(waiting.probes), nodes=len(waiting.nodes)))
 
 
 async def _run(
@@ -139,8 +174,6 @@ async def _run(
     names: Sequence[str],
     nodes: Sequence[str],
     args: dict[str, Any],
-    *,
-    approved_by: str | None,
 ) -> Reply:
     job = requests.probe(
         call.incident,
@@ -148,7 +181,6 @@ async def _run(
         nodes=nodes,
         args=args,
         by=call.user,
-        approved_by=approved_by,
         channel=call.channel,
         thread_ts=call.thread_ts,
     )

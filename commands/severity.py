@@ -24,8 +24,6 @@ async def severity(call: Call, services: Services) -> Reply:
     word = f"sev{word}" if word.isdigit() else word
     if word not in set(Severity):
         raise _line.wrong(USAGE)
-    await services.responding.set_severity(
-        _line.incident_id(call), Severity(word), _line.via(call)
-    )
+    await services.responding.set_severity(_line.incident_id(call), Severity(word), _line.via(call))
     services.wake()
     return notice(say("commands.severity_set", severity=word))

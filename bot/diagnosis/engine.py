@@ -6,6 +6,8 @@ from bot.cause import Catalogue, SymptomKind
 from bot.diagnosis.blind_spots import find_blind_spots
 from bot.diagnosis.collect import collect
 from bot.diagnosis.collected import Collected
+from bot.diagnosis.components.evidence import RankedComponent
+from bot.diagnosis.components.incident import faulty_component
 from bot.diagnosis.experiments import next_experiments
 from bot.diagnosis.facts import Facts, establish
 from bot.diagnosis.layers import judge_layers
@@ -20,6 +22,7 @@ from bot.domain.hypothesis import (
     Contribution,
     Diagnosis,
     Hypothesis,
+    Layer,
     Missing,
     NextExperiment,
     Symptom,
@@ -46,8 +49,16 @@ def assess(collected: Collected, catalogue: Catalogue, service: Service) -> Diag
     experiments = next_experiments(ranked, facts, service, heavy=heavy)
     symptoms = _symptoms(collected, facts)
     evidence: dict[str, Evidence] = {}
+    behind = faulty_component(
+        collected.spans,
+        service.name,
+        service.depends_on,
+        facts.incident.window,
+        failing=facts.incident.kinds <= {SymptomKind.ERRORS, SymptomKind.INSTABILITY}
+        and bool(facts.incident.kinds),
+    )
     hypotheses = tuple(
-        _hypothesis(item, facts, service, symptoms, experiments.get(item.cause), evidence)
+        _hypothesis(item, facts, service, symptoms, experiments.get(item.cause), evidence, behind)
         for item in ranked
     )
     for sighting in facts.incident.sightings:
@@ -85,6 +96,7 @@ def _hypothesis(
     symptoms: tuple[Symptom, ...],
     experiment: NextExperiment | None,
     evidence: dict[str, Evidence],
+    behind: RankedComponent | None,
 ) -> Hypothesis:
     weighed = item.weighed
     if weighed is None:
@@ -103,7 +115,7 @@ def _hypothesis(
         title=cause.title,
         probability=item.probability,
         node=weighed.node,
-        component=_component(weighed) or service.name,
+        component=_component(weighed, behind) or service.name,
         chain=item.chain.links,
         supports=_contributions(weighed, evidence, positive=True),
         against=_contributions(weighed, evidence, positive=False),
@@ -121,10 +133,12 @@ def _hypothesis(
     )
 
 
-def _component(weighed: Weighed) -> str | None:
-    """The peer that a cause outside the service points at."""
-    if weighed.cause.layer.value != "dependency":
+def _component(weighed: Weighed, behind: RankedComponent | None) -> str | None:
+    """The component that a cause outside the service points at: the deepest in the traces, else the slow peer."""
+    if weighed.cause.layer is not Layer.DEPENDENCY:
         return None
+    if behind is not None:
+        return behind.name
     for move in weighed.moves:
         for cited in move.judgement.evidence:
             if move.weight > 0 and cited.plugin.startswith(("peer.", "trace.peer")):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bot.cause import Catalogue, Signal
 from bot.diagnosis.collected import Collected, Reading
+from bot.diagnosis.line_search import LineSearch
 from bot.diagnosis.observation import (
     Observation,
     entity_of,
@@ -38,6 +39,7 @@ class Facts:
 
     observations: by signal name, ordered by entity.
     findings: probe results that looked in time, by node and probe.
+    search: `service`, `node` and `old` lines, ready to be searched.
     named_nodes: nodes that the alert's labels name.
     is_stale: True when probes ran after the level had come back, so that a clean finding clears nothing.
     """
@@ -58,6 +60,7 @@ class Facts:
     changes_read: bool
     resolution_seconds: float
     named_nodes: frozenset[str] = frozenset()
+    search: Mapping[str, LineSearch] = field(default_factory=dict, compare=False, repr=False)
 
 
 def establish(collected: Collected, catalogue: Catalogue) -> Facts:
@@ -105,6 +108,11 @@ def establish(collected: Collected, catalogue: Catalogue) -> Facts:
         changes_read=collected.states.get("events") is not SourceState.UNREACHABLE,
         resolution_seconds=collected.resolution_seconds,
         named_nodes=frozenset(collected.request.labels.values()) & frozenset(collected.nodes),
+        search={
+            "service": LineSearch(collected.service_lines),
+            "node": LineSearch(collected.node_lines),
+            "old": LineSearch(collected.old_lines),
+        },
     )
 
 

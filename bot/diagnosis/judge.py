@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -154,20 +154,19 @@ class Bench:
         facts = self.facts
         if not facts.logs_read:
             return _UNKNOWN
-        places: Sequence[LogLine]
-        match test.place:
-            case LogPlace.SERVICE:
-                places = facts.service_lines
-            case LogPlace.NODE:
-                places = self._of_node(facts.node_lines)
-            case LogPlace.ANY:
-                places = (*facts.service_lines, *self._of_node(facts.node_lines))
-        if not places:
+        of_service = test.place is not LogPlace.NODE
+        of_node = test.place is not LogPlace.SERVICE
+        if not (of_service and facts.service_lines) and not (
+            of_node and any(self._is_of_node(line) for line in facts.node_lines)
+        ):
             return _UNKNOWN
-        pattern = _compiled(test.pattern)
-        matching = [line for line in places if pattern.search(line.text)]
+        matching: list[LogLine] = []
+        if of_service:
+            matching += facts.search["service"].matching(test.pattern)
+        if of_node:
+            matching += filter(self._is_of_node, facts.search["node"].matching(test.pattern))
         if test.since_start:
-            once = [line for line in facts.old_lines if pattern.search(line.text)]
+            once = facts.search["old"].matching(test.pattern)
             if every := sorted({_key(line): line for line in (*once, *matching)}.items()):
                 return self._found(test, [line for _, line in every])
         start = facts.log_lead.timestamp() * 1e9
@@ -209,12 +208,8 @@ class Bench:
             ),
         )
 
-    def _of_node(self, lines: Iterable[LogLine]) -> list[LogLine]:
-        return [
-            line
-            for line in lines
-            if self.node is None or line.labels.get("node") in (None, self.node)
-        ]
+    def _is_of_node(self, line: LogLine) -> bool:
+        return self.node is None or line.labels.get("node") in (None, self.node)
 
     def _change(self, test: ChangeTest) -> Judgement:
         if not self.facts.changes_read:
@@ -232,7 +227,6 @@ class Bench:
             if _says(test.pattern, change_text(change)):
                 return Judgement(verdict=Verdict.TRUE, evidence=(evidence_of_change(change),))
         return Judgement(verdict=Verdict.FALSE)
-
 
     def _owners(self, owner: ChangeOwner) -> frozenset[str | None]:
         match owner:

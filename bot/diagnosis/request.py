@@ -9,7 +9,14 @@ from datetime import datetime
 from bot.cause import Catalogue
 from bot.domain.hypothesis import Symptom
 from bot.inventory import Inventory, Service
-from bot.source import ChangeStore, LogsSource, MetricsSource, ProbeRunner, TracesSource
+from bot.source import (
+    ChangeStore,
+    EventsSource,
+    LogsSource,
+    MetricsSource,
+    ProbeRunner,
+    TracesSource,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +47,10 @@ class DiagnosisRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisPorts:
-    """Where the engine looks; a source that is not configured is None and counts as not looked at."""
+    """Where the engine looks; a source that is not configured is None and counts as not looked at.
+
+    cluster: events that the cluster itself records, beside the changes that people announce.
+    """
 
     inventory: Inventory
     catalogue: Catalogue
@@ -49,6 +59,7 @@ class DiagnosisPorts:
     logs: LogsSource | None = None
     traces: TracesSource | None = None
     changes: ChangeStore | None = None
+    cluster: EventsSource | None = None
     probes: ProbeRunner | None = None
 
     def service(self, name: str) -> Service:

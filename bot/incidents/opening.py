@@ -241,9 +241,8 @@ class Openings:
             for key in keys.others:
                 if key in decision.free:
                     step.absent(index.correlation_key(key))
-            for key in (keys.mine, keys.general):
-                if key is not None:
-                    step.write("SET", index.correlation_key(key), incident_id)
+            for name in filter(None, (keys.mine, keys.general)):
+                step.write("SET", index.correlation_key(name), incident_id)
             return step
 
         return Opening(
@@ -272,16 +271,15 @@ class Openings:
             return opening
         key = storms.key_of(opening.channel)
         held = await index.incident_of(self._store, index.correlation_key(key))
-        storm_id: str | None = held
         if held is None or not (await self._journal.load(held)).incident.is_open:
             begun = storms.opening_of(opening, now, held)
             try:
-                storm_id = (await self.open(begun, once=f"{key}:{held}:{now.isoformat()}")).incident_id
+                held = (await self.open(begun, once=f"{key}:{held}:{now.isoformat()}")).incident_id
             except BotError as error:
                 if error.reason is not Reason.CONFLICT:
                     raise
-                storm_id = await index.incident_of(self._store, index.correlation_key(key))
-        return storms.listed(opening, storm_id, now) if storm_id else opening
+                held = await index.incident_of(self._store, index.correlation_key(key))
+        return storms.listed(opening, held, now) if held else opening
 
     async def _note(self, alerts: Sequence[Alert], words: str) -> None:
         now = self._clock()

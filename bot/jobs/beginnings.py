@@ -1,25 +1,72 @@
-"""What is done when an incident opens: the card first, then the first question, then the search."""
+"""What is done when an incident opens, changes or recovers: the card first, then the first question, then the search."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
 
+from bot.domain.incident import Incident
+from bot.domain.text import Localized
 from bot.domain.timeline import SYSTEM_AUTHOR
+from bot.incidents import heartbeats, storms
 from bot.incidents.opening import FIRST_STEP, Opening
 from bot.jobs import outbox, requests
-from bot.message import Message
+from bot.jobs.followups import first_timers, timers_of
+from bot.jobs.storms import list_job
+from bot.locales import say
+from bot.message import Button, Message
+from bot.settings import Settings
 from bot.store.queue import Job
 
+# Incidents of the bot's own making: no service to ask about, nothing to search for.
+_OWN = (storms.SOURCE, heartbeats.SOURCE)
 
-def jobs_for_new(incident_id: str, opening: Opening) -> Sequence[Job]:
-    """Queued in the transaction that opens the incident. Nothing slow stands before the first message."""
-    lane = outbox.lane_of(opening.channel)
-    card = Job(
-        kind=outbox.CARD,
-        lane=lane,
-        payload={"incident": incident_id},
-        coalesce=f"card:{incident_id}",
-    )
+
+class Beginnings:
+    """The jobs that are queued in the transaction of what makes them necessary."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:
+        self._settings = settings
+        self._clock = clock
+
+    def for_new(self, incident_id: str, opening: Opening) -> Sequence[Job]:
+        """When one opens. Nothing slow stands before the first message."""
+        now = opening.at or self._clock()
+        if opening.storm_of is not None:
+            return (list_job(opening.storm_of, now),)
+        lane = outbox.lane_of(opening.channel)
+        timers = first_timers(incident_id, self._settings, now)
+        notes = _notes(incident_id, lane, [*opening.notes, *_help(opening)])
+        if opening.source in _OWN:
+            return (_card(incident_id, lane), *notes, *timers)
+        return (*_work(incident_id, lane, notes), *timers)
+
+    def for_news(self, incident: Incident) -> Sequence[Job]:
+        """When one changes: its card, and the follow-ups that it now wants."""
+        if incident.is_only_listed:
+            return ()
+        timers = timers_of(incident, self._settings)
+        if incident.storm_of is not None and incident.card_ts is None:
+            # Somebody took up what a storm only listed: from here on it is an incident like any other.
+            return (*_work(incident.id, outbox.lane_of(incident.channel), ()), *timers)
+        return (outbox.card_job(incident), *timers)
+
+    def for_recovery(self, incident: Incident) -> Sequence[Job]:
+        """When all its alerts are over: step 6 is asked for."""
+        if incident.is_only_listed:
+            return ()
+        buttons: tuple[Button, ...] = ()
+        if incident.fix is not None or incident.mitigations:
+            buttons = (Button(action_id="rca.verify", label=say("slack.button_verify")),)
+        text = say("intake.recovered", incident=incident.id)
+        message = Message(
+            view="followup_note", context={"notes": [text.to_json()]}, buttons=buttons
+        )
+        return (outbox.thread_post(incident, message),)
+
+
+def _work(incident_id: str, lane: str, notes: Sequence[Job]) -> tuple[Job, ...]:
     prompt = Job(
         kind=outbox.POST,
         lane=lane,
@@ -28,7 +75,40 @@ def jobs_for_new(incident_id: str, opening: Opening) -> Sequence[Job]:
             "to": "thread",
             "message": Message(view=f"step_{FIRST_STEP}", context={"step": FIRST_STEP}).to_json(),
         },
+        coalesce=f"prompt:{incident_id}",
     )
     search = requests.collect(incident_id, reason="opened", by=SYSTEM_AUTHOR)
-    symptom = requests.chart(incident_id, kind="symptom", by=SYSTEM_AUTHOR)
-    return (card, prompt, search, symptom)
+    chart = requests.chart(incident_id, kind="symptom", by=SYSTEM_AUTHOR)
+    symptom = replace(chart, coalesce=f"chart:symptom:{incident_id}")
+    return (_card(incident_id, lane), prompt, *notes, search, symptom)
+
+
+def _card(incident_id: str, lane: str) -> Job:
+    return Job(
+        kind=outbox.CARD,
+        lane=lane,
+        payload={"incident": incident_id},
+        coalesce=f"card:{incident_id}",
+    )
+
+
+def _notes(incident_id: str, lane: str, notes: Sequence[Localized]) -> tuple[Job, ...]:
+    if not notes:
+        return ()
+    message = Message(
+        view="followup_note", context={"notes": [note.to_json() for note in notes]}
+    )
+    payload = {"incident": incident_id, "to": "thread", "message": message.to_json()}
+    return (Job(kind=outbox.POST, lane=lane, payload=payload),)
+
+
+def _help(opening: Opening) -> list[Localized]:
+    """What to look at when a heartbeat stays away."""
+    if opening.source != heartbeats.SOURCE:
+        return []
+    texts = [
+        str(draft.data["alert"]["annotations"].get("description", ""))
+        for draft in opening.drafts
+        if "alert" in draft.data
+    ]
+    return [Localized.verbatim(text) for text in texts if text]

@@ -12,6 +12,7 @@ from bot.diagnosis.collect import collect
 from bot.diagnosis.collected import Collected
 from bot.diagnosis.engine import assess
 from bot.diagnosis.scope import propose_scope
+from bot.domain.evidence import Gap
 from bot.domain.hypothesis import Diagnosis
 from bot.domain.incident import Incident
 from bot.incidents.responding import Via
@@ -118,7 +119,7 @@ def _found(diagnosis: Diagnosis) -> dict[str, object]:
         name = "probes" if item.source.value == "probe" else item.source.value
         counts[name] = counts.get(name, 0) + 1
     why = {
-        gap.source.value if gap.source.value != "probe" else "probes": gap.detail
+        gap.source.value if gap.source.value != "probe" else "probes": gap
         for gap in diagnosis.gaps
     }
     return {
@@ -127,7 +128,7 @@ def _found(diagnosis: Diagnosis) -> dict[str, object]:
                 "name": name,
                 "state": state.value,
                 "count": counts.get(name, 0),
-                "why": "" if state.value == "ok" else why.get(name, ""),
+                **_why(why.get(name) if state.value != "ok" else None),
             }
             for name, state in diagnosis.sources.items()
         ],
@@ -144,6 +145,11 @@ def _found(diagnosis: Diagnosis) -> dict[str, object]:
             if item.is_abnormal
         ][:5],
     }
+
+
+def _why(gap: Gap | None) -> dict[str, str]:
+    """Why a source has no answer: the closed word, which is shown in the reader's language, and the detail."""
+    return {"reason": gap.reason if gap else "", "why": gap.detail if gap else ""}
 
 
 def handlers(services: Services) -> Mapping[str, Handler]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bot.jobs import charting, collecting, probing, reporting, verifying
+from bot.jobs import charting, collecting, followups, probing, reporting, storms, verifying
 from bot.jobs.services import Services
 from bot.jobs.worker import Handler
 
@@ -12,6 +12,6 @@ from bot.jobs.worker import Handler
 def incident_handlers(services: Services) -> Mapping[str, Handler]:
     """By job kind."""
     handlers: dict[str, Handler] = {}
-    for module in (collecting, probing, charting, verifying, reporting):
+    for module in (collecting, probing, charting, verifying, reporting, followups, storms):
         handlers.update(module.handlers(services))
     return handlers

@@ -35,6 +35,8 @@ LATENCY_REQUESTS = 5
 """Our judgement: a mean over fewer requests is one request's luck."""
 PRESSURE_RATIO = 0.05
 """Our judgement: io full avg10 above 5 % is suspicious for latency-sensitive inference."""
+SOME_RATIO = 0.30
+"""Our judgement: where other work keeps the CPUs busy, `full` stays near zero by its definition, however long a writer waits."""
 FREE_RATIO = 0.10
 """Source: leptonai/gpud and the kubelet's default, less than 10 % free."""
 FREE_BYTES = 500 * 1000 * 1000
@@ -69,7 +71,11 @@ def host_disk(context: ProbeContext, arguments: Arguments) -> Reading:
     if isinstance(pressure, Unread) or isinstance(share, Unread):
         not_checked.append("io pressure: the kernel does not tell")
     else:
-        findings += _pressure(max(pressure.full_avg10, share), pressure.some_avg10)
+        some = pressure_share(
+            sampled.before.pressure, sampled.after.pressure, sampled.seconds, is_full=False
+        )
+        waits = pressure.some_avg10 if isinstance(some, Unread) else max(some, pressure.some_avg10)
+        findings += _pressure(max(pressure.full_avg10, share), waits)
     findings += _writer(writers) + [finding for item in mounts for finding in _full(item)]
     if not disks:
         not_checked.append("latency: there is no block device")
@@ -117,10 +123,12 @@ def _latency(disk: DiskChange) -> list[Finding]:
 
 
 def _pressure(full: float, some: float) -> list[Finding]:
-    if full <= PRESSURE_RATIO:
-        return []
-    text = f"io pressure full {full:.1%}, some avg10 {some:.1%}"
-    return [warning("disk.pressure", text, value=full, unit="ratio", threshold=PRESSURE_RATIO)]
+    text = f"io pressure full {full:.1%}, some {some:.1%}"
+    if full > PRESSURE_RATIO:
+        return [warning("disk.pressure", text, value=full, unit="ratio", threshold=PRESSURE_RATIO)]
+    if some > SOME_RATIO:
+        return [warning("disk.pressure", text, value=some, unit="ratio", threshold=SOME_RATIO)]
+    return []
 
 
 def _writer(writers: tuple[Writer, ...]) -> list[Finding]:

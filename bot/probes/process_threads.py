@@ -54,6 +54,12 @@ def process_threads(context: ProbeContext, arguments: Arguments) -> Reading:
         context.proc, target, arguments.whole("samples"), context.wait, context.monotonic
     )
     not_checked = list(survey.not_checked)
+    stopped = survey.mean(ThreadKind.STOPPED)
+    if stopped > 0:
+        not_checked.append(
+            f"{stopped:.0f} of {survey.threads} threads are stopped (state T): somebody stopped the process, "
+            "or a debugger holds it"
+        )
     findings = _blocked(survey) + _waiting_for_cpu(survey) + _locked(survey)
     if not findings and not not_checked:
         findings.append(info("proc.threads_ok", "no thread stuck in I/O or lock"))

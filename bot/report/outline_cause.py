@@ -38,6 +38,11 @@ _LAYER_TONES = {
 }
 
 
+# Twenty-eight candidates with all their reasons fill eight pages that nobody reads; the JSON export has them all.
+ARGUED_PLACES = 5
+ARGUED_PROBABILITY = 0.01
+
+
 def cause_sections(words: Wording) -> tuple[Section, ...]:
     """From the ranked list to what could not be seen."""
     return (
@@ -83,11 +88,27 @@ def _hypotheses(words: Wording) -> Section:
         widths=(28, 11, 12, 14, 10, 25),
     )
     argued: list[Block] = [overview]
+    left_out = 0
     for n, item in enumerate(ranked, 1):
-        if item.supports or item.against or item.missing:
-            heading = words.t("hypothesis.rank", n=n, title=words.say(item.title))
-            argued += [Subhead(text=heading), _contributions(words, item)]
+        if not (item.supports or item.against or item.missing):
+            continue
+        if not _is_argued(n, item):
+            left_out += 1
+            continue
+        heading = words.t("hypothesis.rank", n=n, title=words.say(item.title))
+        argued += [Subhead(text=heading), _contributions(words, item)]
+    if left_out:
+        argued.append(_muted(words.t("hypothesis.left_out", count=left_out)))
     return Section(id="hypotheses", title=title, blocks=tuple(argued))
+
+
+def _is_argued(place: int, item: Hypothesis) -> bool:
+    """Every reason is spelled out for what was in the running: the first ones, the likely, and what people decided on."""
+    return (
+        place <= ARGUED_PLACES
+        or item.probability >= ARGUED_PROBABILITY
+        or item.status is not HypothesisStatus.CANDIDATE
+    )
 
 
 def _why_fell(words: Wording, item: Hypothesis) -> Inline:

@@ -96,9 +96,7 @@ def _walk(context: Mapping[str, Any], *, back: bool = True) -> tuple[Button, ...
 
 
 def _symptom(incident: Incident, context: Mapping[str, Any]) -> Groups:
-    first = [
-        _button("rca.symptom", "symptom", style="primary" if context.get("missing") else None)
-    ]
+    first = [_button("rca.symptom", "symptom", style="primary" if context.get("missing") else None)]
     scope = incident.scope
     if not scope.is_confirmed and (scope.nodes or scope.replicas or scope.models or scope.tenants):
         first.append(_button("rca.scope.confirm", "scope"))
@@ -250,6 +248,7 @@ ACTION_IDS = (
     "rca.collect",
     "rca.fix",
     "rca.verify",
+    "rca.action.done",
     "rca.action_item",
     "rca.resolve",
     "rca.service",

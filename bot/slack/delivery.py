@@ -167,14 +167,17 @@ class Delivery:
                 return
             except DeliveryError as error:
                 log.info("slack.response_url", reason=error.reason.value, error=str(error))
-        try:
-            await self._ephemeral(channel, user, thread_ts, part, plain)
-        except SlackRefusalError as error:
-            if not error.is_permanent:
-                raise
-            opened = await self._web.call("conversations.open", users=user)
-            direct = str((opened.get("channel") or {}).get("id") or "")
-            await self._web.call("chat.postMessage", channel=direct, **_content(part))
+        # Where a press came from no channel (the Home tab), the "channel" is the person.
+        if channel[:1] not in ("U", "W"):
+            try:
+                await self._ephemeral(channel, user, thread_ts, part, plain)
+                return
+            except SlackRefusalError as error:
+                if not error.is_permanent:
+                    raise
+        opened = await self._web.call("conversations.open", users=user)
+        direct = str((opened.get("channel") or {}).get("id") or "")
+        await self._web.call("chat.postMessage", channel=direct, **_content(part))
 
     async def _ephemeral(
         self, channel: str, user: str, thread_ts: str | None, part: Part, plain: Part

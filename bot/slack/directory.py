@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from bot.domain.text import Locale
 from bot.errors import DeliveryError, StoreError
 from bot.slack.web import QUICK_SECONDS, Web
 from bot.store import surface
@@ -97,21 +98,55 @@ class Directory:
         wanted = [item for item in dict.fromkeys(users) if item[:1] in ("U", "W")]
         found = await surface.people(self._store, wanted)
         for user in [item for item in wanted if item not in found][:MOST_LOOKUPS]:
-            try:
-                answer = await self._web.call(
-                    "users.info", timeout_seconds=QUICK_SECONDS, user=user
-                )
-            except DeliveryError as error:
-                log.info("slack.name", user=user, reason=error.reason.value)
-                continue
-            person = answer.get("user") or {}
-            profile = person.get("profile") or {}
-            name = profile.get("display_name") or person.get("real_name") or person.get("name")
-            if name:
-                found[user] = str(name)
-                step = surface.remember_person(user, str(name))
-                await self._store.commit(step, doing="keep a name")
+            if name := await self._look_up(user):
+                found[user] = name
         return found
+
+    async def locale(self, user: str, default: Locale) -> Locale:
+        """The language that a person uses Slack in; `default` where the bot does not speak it or Slack does not say.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        if user[:1] not in ("U", "W"):
+            return default
+        if await surface.language(self._store, user) is None:
+            await self._look_up(user)
+        return await remembered_locale(self._store, user, default)
+
+    async def _look_up(self, user: str) -> str:
+        """Asks Slack for a person's name and language and keeps both; the name is empty where it does not say."""
+        try:
+            answer = await self._web.call(
+                "users.info", timeout_seconds=QUICK_SECONDS, user=user, include_locale=True
+            )
+        except DeliveryError as error:
+            log.info("slack.name", user=user, reason=error.reason.value)
+            return ""
+        person = answer.get("user") or {}
+        profile = person.get("profile") or {}
+        name = str(
+            profile.get("display_name") or person.get("real_name") or person.get("name") or ""
+        )
+        step = surface.remember_language(user, str(person.get("locale") or ""))
+        if name:
+            step.extend(surface.remember_person(user, name))
+        await self._store.commit(step, doing="keep a name")
+        return name
+
+
+async def remembered_locale(store: Store, user: str, default: Locale) -> Locale:
+    """A person's language as far as it is known here, without asking Slack.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    tag = (await surface.language(store, user) or "").lower()
+    # Slack's tags are those of its own translations: `en-US`, `en-GB`, `zh-CN`, `zh-TW`.
+    for prefix, locale in (("zh", Locale.ZH_CN), ("en", Locale.EN)):
+        if tag == prefix or tag.startswith(f"{prefix}-"):
+            return locale
+    return default
 
 
 def _read(answer: dict[str, object]) -> Identity:

@@ -27,7 +27,9 @@ async def check_slack(settings: Settings) -> list[Verdict]:
             )
         )
     if settings.slack_bot_token is None:
-        verdicts.append(("fail", "token", "SLACK_BOT_TOKEN is not set; copy it from the app's page"))
+        verdicts.append(
+            ("fail", "token", "SLACK_BOT_TOKEN is not set; copy it from the app's page")
+        )
         return verdicts
     client = AsyncWebClient(
         token=settings.slack_bot_token.get_secret_value(),
@@ -45,7 +47,9 @@ async def _token(client: AsyncWebClient) -> list[Verdict]:
         answer = await client.auth_test()
     except SlackApiError as error:
         name = str(error.response.get("error", "unknown"))
-        return [("fail", "token", f"Slack answers {name}; reinstall the app and copy the new token")]
+        return [
+            ("fail", "token", f"Slack answers {name}; reinstall the app and copy the new token")
+        ]
     except (TimeoutError, SlackClientError, aiohttp.ClientError, OSError) as error:
         return [
             (
@@ -85,7 +89,11 @@ async def _socket(client: AsyncWebClient, app_token: str) -> Verdict:
         await client.apps_connections_open(app_token=app_token)
     except SlackApiError as error:
         name = str(error.response.get("error", "unknown"))
-        return ("fail", "socket", f"SLACK_APP_TOKEN: Slack answers {name}; make a new app-level token")
+        return (
+            "fail",
+            "socket",
+            f"SLACK_APP_TOKEN: Slack answers {name}; make a new app-level token",
+        )
     except (TimeoutError, SlackClientError, aiohttp.ClientError, OSError) as error:
         return ("fail", "socket", f"no answer ({type(error).__name__}); check the network")
     return ("ok", "socket", "a connection can be opened")

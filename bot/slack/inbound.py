@@ -20,6 +20,7 @@ from bot.message import Message
 from bot.slack.capture import Capture
 from bot.slack.directory import Directory
 from bot.slack.dispatch import Dispatcher, split_word
+from bot.slack.home import refresh
 from bot.slack.interactions import Interactions
 from bot.slack.reactions import Reactions
 from bot.slack.reading import moment
@@ -118,6 +119,10 @@ class Inbound:
                 await self._message(event)
             case "reaction_added" | "reaction_removed":
                 await self._reactions.reacted(event, key=key)
+            case "app_home_opened" if event.get("tab") == "home" and event.get("user"):
+                step = refresh(str(event["user"]), self._services)
+                await self._services.store.commit(step, doing="queue a Home tab")
+                self._services.wake()
             case _:
                 return
 

@@ -13,13 +13,15 @@ import structlog
 from bot.command import Call
 from bot.domain.incident import Incident
 from bot.domain.text import Locale, Localized
-from bot.errors import DeliveryError
+from bot.errors import CommandError, DeliveryError
 from bot.jobs.services import Services
 from bot.locales import say
 from bot.message import Message
 from bot.slack import forms
 from bot.slack.capture import Capture
+from bot.slack.directory import remembered_locale
 from bot.slack.dispatch import Dispatcher, private
+from bot.slack.home import refresh
 from bot.slack.presses import MEANINGS, Ask, Do, Say, spoken
 from bot.slack.reading import Json, text_of
 from bot.slack.small_steps import SmallSteps
@@ -31,7 +33,6 @@ from bot.store.queue import Job
 log = structlog.get_logger(__name__)
 
 START_HERE = "rca_start_here"
-_TRIGGER_FAULTS = ("expired_trigger_id", "exchanged_trigger_id", "invalid_trigger_id", "trigger_expired")
 
 
 class Interactions:
@@ -56,6 +57,8 @@ class Interactions:
             return
         for place, action in enumerate(body.get("actions") or ()):
             await self._press(body, action, f"{key}:{place}")
+        if _is_at_home(body):
+            await self._show_home(str((body.get("user") or {}).get("id") or ""))
 
     def _is_foreign(self, body: Json) -> bool:
         own = self._capture.team
@@ -87,7 +90,7 @@ class Interactions:
 
     async def _ask(self, body: Json, call: Call, ask: Ask, key: str) -> None:
         """Opens the form. A trigger lives three seconds, so nothing that waits for others stands before it."""
-        locale, given = self._services.settings.locale, {}
+        locale, given = Locale(self._services.settings.locale), {}
         if call.incident is not None:
             incident = (await self._services.journal.load(call.incident)).incident
             locale = incident.locale
@@ -101,6 +104,7 @@ class Interactions:
             "word": ask.word,
             "text": ask.text,
             "payload": dict(call.payload),
+            "home": _is_at_home(body),
         }
         await self._open(body, call, ask.form, meaning, locale, given, key)
 
@@ -114,6 +118,8 @@ class Interactions:
         given: Mapping[str, str],
         key: str,
     ) -> None:
+        # A form is one person's: in their language, as far as it is known without asking.
+        locale = await remembered_locale(self._services.store, call.user, locale)
         text = json.dumps(meaning, sort_keys=True, ensure_ascii=False)
         opaque = hashlib.sha256(text.encode()).hexdigest()[:24]
         step = surface.remember_button(opaque, meaning)
@@ -135,9 +141,7 @@ class Interactions:
         """A form was sent; it has been checked before it was acknowledged."""
         view: Json = body.get("view") or {}
         form = str(view.get("callback_id") or "")
-        held = await surface.button(
-            self._services.store, str(view.get("private_metadata") or "")
-        )
+        held = await surface.button(self._services.store, str(view.get("private_metadata") or ""))
         user = str((body.get("user") or {}).get("id") or "")
         if held is None or held.get("form") != form:
             log.warning("slack.unknown_form", form=form[:60])
@@ -168,6 +172,8 @@ class Interactions:
                 await self._dispatcher.answer(call, None)
         if said.word == "start" and call.thread_ts is not None:
             await self._capture.backfill(call.channel, call.thread_ts)
+        if held.get("home"):
+            await self._show_home(user)
 
     async def shortcut(self, body: Json, key: str) -> None:
         """“Start RCA here” on any message: asks what and how bad, then opens on that message's thread."""
@@ -210,17 +216,22 @@ class Interactions:
                 approval = {"approve": dict(call.payload)}
                 await self._dispatcher.answer(replace(call, word="probe", payload=approval), url)
                 return
-            case "snooze" | "stop":
-                await self._tell(call, say("slack.no_followups"), key, url)
-                return
         if call.incident is None:
             await self._tell(call, say("commands.no_incident"), key, url)
             return
-        await self._tell(call, await self._steps.take(call, call.incident, what, key), key, url)
+        try:
+            told = await self._steps.take(call, call.incident, what, key)
+        except CommandError as error:
+            told = error.text
+        await self._tell(call, told, key, url)
 
-    async def _tell(
-        self, call: Call, text: Localized, key: str, url: str | None = None
-    ) -> None:
+    async def _show_home(self, user: str) -> None:
+        """What was pressed in the Home tab is no longer waiting there."""
+        step = refresh(user, self._services)
+        await self._services.store.commit(step, doing="queue a Home tab")
+        self._services.wake()
+
+    async def _tell(self, call: Call, text: Localized, key: str, url: str | None = None) -> None:
         message = Message(view="notice", context={"text": text.to_json()})
         job: Job = private(call, message, url)
         await self._services.outbox.send(job, once=f"{key}:told")
@@ -263,6 +274,10 @@ class Interactions:
         return self._call({"user": {"id": user}, "channel": {"id": channel}}, key, "", "", None)
 
 
+def _is_at_home(body: Json) -> bool:
+    return (body.get("view") or {}).get("type") == "home"
+
+
 def _symptom_so_far(incident: Incident, locale: Locale) -> dict[str, str]:
     newest = incident.symptoms[-1] if incident.symptoms else None
     scope = incident.scope
@@ -273,5 +288,3 @@ def _symptom_so_far(incident: Incident, locale: Locale) -> dict[str, str]:
         "since": forms.utc(newest.since) if newest else "",
         "metric": (newest.metric or "") if newest else "",
     }
-
-

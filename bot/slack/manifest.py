@@ -12,6 +12,7 @@ from bot.slack.web import METHODS
 
 # What the bot listens to.
 EVENTS = (
+    "app_home_opened",
     "app_mention",
     "member_joined_channel",
     "message.channels",
@@ -58,6 +59,12 @@ def manifest(url: str) -> dict[str, Any]:
             "background_color": "#1f2937",
         },
         "features": {
+            "app_home": {
+                "home_tab_enabled": True,
+                "messages_tab_enabled": True,
+                # A direct message is a place to type words in.
+                "messages_tab_read_only_enabled": False,
+            },
             "bot_user": {"display_name": "rca", "always_online": True},
             "slash_commands": [
                 {

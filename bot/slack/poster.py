@@ -177,6 +177,7 @@ class Poster:
                 locale = incident.locale
             except UnknownIncidentError:
                 incident = None
+        locale = await self._directory.locale(str(payload["user"]), locale)
         presented = await self._presented(message, incident, locale)
         await self._remember(presented)
         for part in presented.parts:

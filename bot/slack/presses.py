@@ -59,6 +59,7 @@ MEANINGS: Mapping[str, Meaning] = MappingProxyType(
         "rca.collect": Do("collect"),
         "rca.fix": Ask(forms.FIX, "fix"),
         "rca.verify": Do("verify"),
+        "rca.action.done": Do("action_done"),
         "rca.action_item": Ask(forms.ACTION_ITEM, "action_item"),
         "rca.resolve": Say("resolve"),
         "rca.service": Do("service"),

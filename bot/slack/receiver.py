@@ -17,6 +17,7 @@ from bot.domain.text import Locale
 from bot.errors import DeliveryError, StoreError
 from bot.locales import say
 from bot.slack import forms
+from bot.slack.directory import remembered_locale
 from bot.slack.web import Web
 from bot.store import index, queue
 from bot.store.queue import Job
@@ -62,13 +63,13 @@ class Receiver:
         body = req.body
         kind = _kind(body)
         if kind == "block_suggestion":
-            return self._options(body)
+            return await self._options(body)
         if kind is None:
             # app_rate_limited and whatever Slack invents next: acknowledged, or it comes again for nothing.
             log.warning("slack.unknown_payload", type=str(body.get("type"))[:60])
             return BoltResponse(status=200, body="")
         if kind == "view":
-            faults = forms.faults(body, self._clock(), self._locale)
+            faults = forms.faults(body, self._clock(), await self._locale_of(body))
             if faults:
                 return _json({"response_action": "errors", "errors": faults})
         try:
@@ -94,11 +95,20 @@ class Receiver:
         if not kept.is_done:
             log.info("slack.repeat", kind=kind)
 
-    def _options(self, body: Mapping[str, Any]) -> BoltResponse:
+    async def _options(self, body: Mapping[str, Any]) -> BoltResponse:
+        locale = await self._locale_of(body)
         options = self._suggest(
-            str(body.get("action_id") or ""), str(body.get("value") or "")[:100], self._locale
+            str(body.get("action_id") or ""), str(body.get("value") or "")[:100], locale
         )
         return _json({"options": options[:100]})
+
+    async def _locale_of(self, body: Mapping[str, Any]) -> Locale:
+        """The language of whoever fills in a form, as far as it is known without asking Slack."""
+        user = str((body.get("user") or {}).get("id") or "")
+        try:
+            return await remembered_locale(self._store, user, self._locale)
+        except StoreError:
+            return self._locale
 
     def _regret(self, kind: str, body: Mapping[str, Any]) -> BoltResponse:
         text = say("commands.store_down").in_locale(self._locale)

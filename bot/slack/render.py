@@ -18,7 +18,7 @@ from markupsafe import Markup
 from bot.domain.instant import parse_rfc3339
 from bot.domain.text import Locale, Localized
 from bot.errors import BotError, ConfigError, Reason
-from bot.locales import templates_root, translate
+from bot.locales import catalogue, templates_root, translate
 from bot.slack import text as slack_text
 from bot.sop import Sop
 
@@ -59,6 +59,7 @@ class Renderer:
             "name": _name,
             "when": self._when,
             "clock": self._clock,
+            "reason": _reason,
             "link": _link,
             "pct": _percent,
             "bar": _bar,
@@ -194,6 +195,13 @@ def _name(context: Context, user: object) -> str:
     """A person by name: a mention would page them."""
     names = context.get("names") or {}
     return str(names.get(str(user), user or "–"))
+
+
+@pass_context
+def _reason(context: Context, value: object) -> str:
+    """A word of the closed sets of failures in the reader's language; a word that is in none of them as it is."""
+    locale: Locale = context["locale"]
+    return catalogue(locale).get(f"slack.reason_{value}", str(value))
 
 
 def _link(url: object, label: object) -> Markup:

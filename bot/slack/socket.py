@@ -48,7 +48,9 @@ class SocketMode:
                 log.info("socket.connected")
                 await self._watch(handler, stop)
             except (SlackApiError, SlackClientError, aiohttp.ClientError, OSError) as error:
-                self._failed(type(error).__name__ if not isinstance(error, SlackApiError) else _code(error))
+                self._failed(
+                    type(error).__name__ if not isinstance(error, SlackApiError) else _code(error)
+                )
             except TimeoutError:
                 self._failed("no connection in time")
             finally:
@@ -111,4 +113,3 @@ def _code(error: SlackApiError) -> str:
         return str(error.response["error"])
     except (KeyError, TypeError):
         return "refused"
-

@@ -85,6 +85,6 @@ def messages(blocks: Sequence[Block]) -> list[list[Block]]:
     return parts
 
 
-def plain_texts(text: str) -> list[str]:
-    """A text in as many plain messages as it needs."""
-    return sections(text, _PLAIN)
+def plain_texts(text: str, most: int = _PLAIN) -> list[str]:
+    """A text in as many plain messages as it needs, each of at most `most` characters."""
+    return sections(text, most)

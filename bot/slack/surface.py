@@ -26,6 +26,8 @@ from bot.slack.app import build_app, make_client, slack_routes
 from bot.slack.capture import Capture
 from bot.slack.directory import Directory
 from bot.slack.dispatch import Dispatcher
+from bot.slack.home import HOME, Home
+from bot.slack.home_view import HomeView
 from bot.slack.inbound import Inbound
 from bot.slack.interactions import Interactions
 from bot.slack.poster import Poster
@@ -48,7 +50,7 @@ _FILE_ATTEMPTS = 4
 class SlackSurface:
     """Slack of one deployment.
 
-    handlers: by job kind: `slack.inbound`, `slack.card`, `slack.post`, `slack.file`.
+    handlers: by job kind: `slack.inbound`, `slack.card`, `slack.post`, `slack.file`, `slack.home`.
     routes: `POST /slack/events`.
     state: `connected` (True, False, or None before the first call), `mode` (`http` or `socket`), `last_error`.
     run: Socket Mode while `slack_app_token` is set, else only waits for `stop`; drains before it returns.
@@ -71,6 +73,7 @@ class SlackSurface:
         self._capture = Capture(services, self._web, self._directory)
         dispatcher = Dispatcher(services, collect(commands, Command))
         interactions = Interactions(services, self._web, self._capture, dispatcher)
+        self._home = Home(services, self._web, self._directory, HomeView(renderer))
         self._inbound = Inbound(
             services,
             self._directory,
@@ -98,6 +101,7 @@ class SlackSurface:
             CARD: self._poster.card,
             POST: self._poster.post,
             FILE: self._copy,
+            HOME: self._home.publish,
         }
 
     def routes(self) -> list[Route]:

@@ -54,7 +54,7 @@ def is_link(url: str | None) -> bool:
 
 
 def _address(url: str) -> str:
-    broken = "".join(quote(mark) if mark in "<>|\"`" else mark for mark in url)
+    broken = "".join(quote(mark) if mark in '<>|"`' else mark for mark in url)
     return broken.replace("&", "&amp;")
 
 

@@ -112,7 +112,11 @@ def _actions(elements: Sequence[Json]) -> list[Json]:
     rows: list[list[Json]] = []
     for element in elements:
         row = rows[-1] if rows else None
-        if row is None or len(row) >= _ROW or element["action_id"] in {item["action_id"] for item in row}:
+        if (
+            row is None
+            or len(row) >= _ROW
+            or element["action_id"] in {item["action_id"] for item in row}
+        ):
             rows.append([element])
         else:
             row.append(element)

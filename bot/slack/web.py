@@ -32,6 +32,7 @@ METHODS = (
     "files.info",
     "users.info",
     "views.open",
+    "views.publish",
 )
 
 # Nothing changes by trying again.
@@ -268,7 +269,9 @@ def _refusal(method: str, error: SlackApiError) -> SlackRefusalError:
         code = str(response["error"])
     except (KeyError, TypeError, ValueError):
         code = f"status_{status}"
-    headers = {str(key).lower(): value for key, value in (getattr(response, "headers", None) or {}).items()}
+    headers = {
+        str(key).lower(): value for key, value in (getattr(response, "headers", None) or {}).items()
+    }
     if status == 429 or _REASONS.get(code) is Reason.RATE_LIMITED:
         text = str(headers.get("retry-after", "1"))
         after = float(text) if text.replace(".", "", 1).isdigit() else 1.0

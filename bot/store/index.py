@@ -150,13 +150,6 @@ def _summary(value: Mapping[str, Any]) -> Summary:
     )
 
 
-def sighting(fingerprint: str, at: datetime, text: str) -> Batch:
-    """The step that notes what became of an alert; the newest 20 notes of a fingerprint are kept a week."""
-    key = f"rca:seen:{fingerprint}"
-    batch = Batch().write("LPUSH", key, f"{to_rfc3339(at)} {text}")
-    return batch.write("LTRIM", key, 0, 19).write("EXPIRE", key, ONCE_SECONDS)
-
-
 async def sightings(store: Store, fingerprint: str) -> tuple[str, ...]:
     """What became of an alert, newest first.
 

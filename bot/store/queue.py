@@ -15,7 +15,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from bot.domain.instant import parse_rfc3339, to_rfc3339
@@ -23,6 +23,9 @@ from bot.store.connection import store_faults
 from bot.store.transaction import Batch, Committed, Store
 
 _LANES = "rca:q:lanes"
+# Longer than any retry or lease, shorter than the first follow-up.
+SOON_SECONDS = 120
+MOST_OVERDUE = 1000
 
 _CLAIM = """
 for _ = 1, 100 do
@@ -188,11 +191,34 @@ class Queue:
         """
         return await self._store.commit(step, doing=doing)
 
-    async def depth(self) -> int:
-        """How many lanes have work, leased ones included.
+    async def depth(self, now: datetime | None = None) -> int:
+        """How many lanes have work, leased ones and retries included; a timer that is far off is no work yet.
 
         Raises:
             StoreError: Redis is not reachable.
         """
+        soon = _ms(now or datetime.now(UTC)) + SOON_SECONDS * 1000
         async with store_faults("count the queue"):
-            return int(await self._store.text.zcard(_LANES))
+            return int(await self._store.text.zcount(_LANES, "-inf", soon))
+
+    async def overdue_timers(self, now: datetime, *, grace_seconds: float) -> tuple[str, ...]:
+        """Ids of timers that should have run `grace_seconds` ago and that nobody took, at most 1,000.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        before = _ms(now) - int(grace_seconds * 1000)
+        async with store_faults("look for overdue timers"):
+            lanes = await self._store.text.zrangebyscore(
+                _LANES, "-inf", before, start=0, num=MOST_OVERDUE
+            )
+            timers = [str(lane) for lane in lanes if str(lane).startswith("timer:")]
+            async with self._store.text.pipeline(transaction=False) as pipeline:
+                for lane in timers:
+                    pipeline.exists(f"rca:q:lane:{lane}")
+                waiting = await pipeline.execute()
+        return tuple(
+            lane.removeprefix("timer:")
+            for lane, is_waiting in zip(timers, waiting, strict=True)
+            if is_waiting
+        )

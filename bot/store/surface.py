@@ -159,6 +159,22 @@ def remember_person(user: str, name: str) -> Batch:
     return step.write("HSET", USERS, user, name)
 
 
+def remember_language(user: str, tag: str) -> Batch:
+    """The step that keeps, for a day, which language a person uses the chat in; empty where the chat did not say."""
+    return Batch().write("SET", f"rca:lang:{user}", tag, "EX", NAME_SECONDS)
+
+
+async def language(store: Store, user: str) -> str | None:
+    """A person's language tag as the chat gave it (`zh-CN`), or None when it has not been asked for today.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    async with store_faults("read a person's language"):
+        value = await store.text.get(f"rca:lang:{user}")
+    return str(value) if value is not None else None
+
+
 async def identity(store: Store) -> Mapping[str, str] | None:
     """Who the bot is in the chat, as last heard.
 

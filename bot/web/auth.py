@@ -42,9 +42,12 @@ def may_read(request: Request, settings: Settings) -> bool:
     if _equal(bearer_of(request), wanted):
         return True
     expires, signature = request.query_params.get("expires", ""), request.query_params.get("sig")
-    if not signature or not expires.isdigit() or int(expires) < time.time():
+    is_time = expires.isascii() and expires.isdigit() and len(expires) <= 12
+    if not signature or not is_time or int(expires) < time.time():
         return False
-    return hmac.compare_digest(signature, _signature(wanted, request.url.path, expires))
+    # As bytes: text that is not ASCII, which anybody can send, would make the comparison raise.
+    expected = _signature(wanted, request.url.path, expires)
+    return hmac.compare_digest(signature.encode(errors="replace"), expected.encode())
 
 
 def signed_link(settings: Settings, path: str, *, valid_seconds: float, now: float) -> str:
@@ -66,4 +69,7 @@ def _signature(key: SecretStr, path: str, expires: str) -> str:
 def is_signed(body: bytes, secret: SecretStr, given: str, *, prefix: str) -> bool:
     """Whether one of the comma-separated signatures is the HMAC-SHA256 of the raw body."""
     wanted = prefix + hmac.new(secret.get_secret_value().encode(), body, hashlib.sha256).hexdigest()
-    return any(hmac.compare_digest(item.strip(), wanted) for item in given.split(","))
+    return any(
+        hmac.compare_digest(item.strip().encode(errors="replace"), wanted.encode())
+        for item in given.split(",")
+    )

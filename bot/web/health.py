@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from bot.errors import StoreError
+from bot.jobs.auditing import Auditor
 from bot.jobs.services import Services
 from bot.web.metrics import CONTENT_TYPE, Metrics
 
@@ -26,6 +27,7 @@ class Health:
         self._services = services
         self._slack_state = slack_state
         self._metrics = metrics
+        self._auditor = Auditor(services)
 
     def routes(self) -> list[Route]:
         """All of them."""
@@ -54,8 +56,10 @@ class Health:
         """Prometheus' exposition."""
         try:
             self._metrics.queue_lanes.set(await self._services.queue.depth())
+            self._metrics.overdue_timers.set(await self._auditor.overdue())
         except StoreError:
             self._metrics.queue_lanes.set(float("nan"))
+            self._metrics.overdue_timers.set(float("nan"))
         connected = self._slack_state().get("connected")
         if connected is not None:
             self._metrics.slack_up.set(1 if connected else 0)

@@ -32,6 +32,11 @@ class Metrics:
         self.queue_lanes = Gauge(
             "rca_bot_queue_lanes", "Lanes with work in them.", registry=self.registry
         )
+        self.overdue_timers = Gauge(
+            "rca_bot_overdue_timers",
+            "Follow-up timers that nobody ran in time; NaN while Redis does not answer.",
+            registry=self.registry,
+        )
         self.slack_up = Gauge(
             "rca_bot_slack_up",
             "1 when the last call to Slack succeeded, 0 when not, NaN before the first.",

@@ -15,9 +15,10 @@ from starlette.routing import Route
 
 from bot.checkpoint import reached
 from bot.domain.alert import AlertGroup
-from bot.errors import StoreError
+from bot.errors import BotError
+from bot.incidents.grouping import Rule, labels_of
 from bot.incidents.opening import Openings
-from bot.intake import alertmanager, change
+from bot.intake import alertmanager, change, grafana, pagerduty
 from bot.intake.reading import PayloadError
 from bot.settings import Settings
 from bot.store.index import ChangeLog
@@ -42,7 +43,7 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
         BodyTooLargeError: it is longer.
     """
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit:
+    if declared.isascii() and declared.isdigit() and int(declared) > limit:
         raise BodyTooLargeError
     parts: list[bytes] = []
     size = 0
@@ -79,12 +80,22 @@ class Webhooks:
         """All of them."""
         return [
             Route("/webhooks/alertmanager", self.alertmanager, methods=["POST"]),
+            Route("/webhooks/grafana", self.grafana, methods=["POST"]),
+            Route("/webhooks/pagerduty", self.pagerduty, methods=["POST"]),
             Route("/webhooks/changes", self.changes, methods=["POST"]),
         ]
 
     async def alertmanager(self, request: Request) -> Response:
         """Alertmanager's webhook v4."""
         return await self._receive(request, "alertmanager", self._take_alertmanager)
+
+    async def grafana(self, request: Request) -> Response:
+        """Grafana's unified alerting."""
+        return await self._receive(request, "grafana", self._take_grafana)
+
+    async def pagerduty(self, request: Request) -> Response:
+        """PagerDuty's webhook v3, signed over the raw body where its secret is set."""
+        return await self._receive(request, "pagerduty", self._take_pagerduty)
 
     async def changes(self, request: Request) -> Response:
         """Change events; GitHub signs its own."""
@@ -93,16 +104,31 @@ class Webhooks:
     async def _take_alertmanager(self, body: object) -> dict[str, Any]:
         return await self._take_group(alertmanager.parse(body, datetime.now(UTC)))
 
+    async def _take_grafana(self, body: object) -> dict[str, Any]:
+        return await self._take_group(grafana.parse(body, datetime.now(UTC)))
+
+    async def _take_pagerduty(self, body: object) -> dict[str, Any]:
+        group = pagerduty.parse(body, datetime.now(UTC))
+        if group is not None:
+            return await self._take_group(group)
+        self._metrics.alerts.labels(outcome="ignored").inc()
+        return {"incident": None, "outcome": "ignored"}
+
     async def _take_group(self, group: AlertGroup) -> dict[str, Any]:
-        route = self._settings.route(group.common_labels or group.alerts[0].labels)
-        if route is None:
-            raise StoreError(
-                "alert: no channel is set for it; set RCA_ALERT_CHANNEL or a route in RCA_CONFIG"
-            )
-        taken = await self._openings.take(group, channel=route.channel, severity=route.severity)
-        outcome = "ignored" if taken is None else "opened" if taken.is_new else "joined"
+        route = self._settings.route(labels_of(group))
+        received = await self._openings.receive(
+            group,
+            channel=route.channel if route else None,
+            severity=route.severity if route else None,
+        )
+        if received.rule is Rule.HEARTBEAT:
+            outcome = "heartbeat"
+        elif received.incident_id is None:
+            outcome = "ignored"
+        else:
+            outcome = "opened" if received.is_new else "joined"
         self._metrics.alerts.labels(outcome=outcome).inc()
-        return {"incident": taken.incident_id if taken else None, "outcome": outcome}
+        return {"incident": received.incident_id, "outcome": outcome}
 
     async def _take_changes(self, body: object) -> dict[str, Any]:
         parsed = change.parse(body)
@@ -124,11 +150,11 @@ class Webhooks:
         except ClientDisconnect:
             return _error(400, "the sender hung up")
         if not self._is_from_sender(request, sender, raw):
-            return _error(
-                401, "no or wrong token: send `Authorization: Bearer <RCA_WEBHOOK_TOKEN>`"
-            )
+            return _error(401, _who_may(sender, self._settings))
         try:
-            body = json.loads(raw, parse_constant=_no_constant)
+            # Some senders of Grafana's shape write NaN as it is: there it is a value that is missing.
+            constant = str if sender == "grafana" else _no_constant
+            body = json.loads(raw, parse_constant=constant)
         except (ValueError, RecursionError) as error:
             return _error(400, f"the body is no JSON: {str(error)[:120]}")
         reached("webhook.received")
@@ -137,7 +163,9 @@ class Webhooks:
         except PayloadError as error:
             log.warning("webhook.refused", sender=sender, error=str(error))
             return _error(400, str(error)[:300])
-        except StoreError as error:
+        except UnicodeEncodeError:
+            return _error(400, "a text of the body is no Unicode: it holds half a surrogate pair")
+        except BotError as error:
             log.error("webhook.not_durable", sender=sender, error=str(error))
             return _error(503, f"not stored, send it again: {error}")
         reached("webhook.durable")
@@ -146,10 +174,19 @@ class Webhooks:
 
     def _is_from_sender(self, request: Request, sender: str, raw: bytes) -> bool:
         secret = self._settings.github_secret
+        if sender == "pagerduty" and self._settings.pagerduty_secret is not None:
+            given = request.headers.get("x-pagerduty-signature", "")
+            return is_signed(raw, self._settings.pagerduty_secret, given, prefix="v1=")
         signature = request.headers.get("x-hub-signature-256")
         if sender == "changes" and secret is not None and signature is not None:
             return is_signed(raw, secret, signature, prefix="sha256=")
         return may_post(request, self._settings)
+
+
+def _who_may(sender: str, settings: Settings) -> str:
+    if sender == "pagerduty" and settings.pagerduty_secret is not None:
+        return "no or wrong X-PagerDuty-Signature: set the webhook's secret as RCA_PAGERDUTY_SECRET"
+    return "no or wrong token: send `Authorization: Bearer <RCA_WEBHOOK_TOKEN>`"
 
 
 def _error(status: int, text: str) -> JSONResponse:

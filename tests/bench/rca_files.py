@@ -26,13 +26,9 @@ def read_json(path: Path) -> Any:
 
 def rows(path: Path) -> Iterator[dict[str, str]]:
     """Rows of a CSV file, packed or not."""
-    opened = (
-        gzip.open(path, "rt", encoding="utf-8", newline="")
-        if path.suffix == ".gz"
-        else path.open(encoding="utf-8", newline="")
-    )
-    with opened as stream:
-        yield from csv.DictReader(stream)
+    content = path.read_bytes()
+    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    yield from csv.DictReader(text.splitlines())
 
 
 @lru_cache(maxsize=8)

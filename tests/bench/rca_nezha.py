@@ -47,8 +47,12 @@ def evidence_of(bench: Path, folder: Path, incident: dict[str, Any]) -> Componen
     }
     pairs = [(a, b) for a, b in graph["edges"]]
     gauges = tuple(
-        Gauge(component=name, aspect=_MEASURES[metric][0], statistic=_MEASURES[metric][1], track=track)
-        for (name, metric), track in _tracks(folder, files, incident, "metrics", ("service", "metric"))
+        Gauge(
+            component=name, aspect=_MEASURES[metric][0], statistic=_MEASURES[metric][1], track=track
+        )
+        for (name, metric), track in _tracks(
+            folder, files, incident, "metrics", ("service", "metric")
+        )
         if metric in _MEASURES
     )
     calls = tuple(
@@ -58,7 +62,9 @@ def evidence_of(bench: Path, folder: Path, incident: dict[str, Any]) -> Componen
         )
     )
     return ComponentEvidence(
-        graph=DependencyGraph.of([*pairs, *((c.caller, c.callee) for c in calls)], incident["candidates"]),
+        graph=DependencyGraph.of(
+            [*pairs, *((c.caller, c.callee) for c in calls)], incident["candidates"]
+        ),
         candidates=tuple(incident["candidates"]),
         gauges=gauges,
         calls=calls,
@@ -80,23 +86,34 @@ def _tracks(folder, files, incident, kind, keys):
             for time, value in sorted(now[key].items())
             if time < times[0] and not _is_masked(incident, time)
         ]
-        yield key, Track(
-            usual=tuple(past.get(key, {}).values()),
-            recent=tuple(healthy),
-            during=values(now[key], times),
+        yield (
+            key,
+            Track(
+                usual=tuple(past.get(key, {}).values()),
+                recent=tuple(healthy),
+                during=values(now[key], times),
+            ),
         )
 
 
-def _events(folder: Path, files: Mapping[str, Path], incident: dict[str, Any]) -> tuple[EventCount, ...]:
+def _events(
+    folder: Path, files: Mapping[str, Path], incident: dict[str, Any]
+) -> tuple[EventCount, ...]:
     found: dict[tuple[str, EventKind, str, bool], tuple[list[float], list[float]]] = {}
     times = _times(incident)
-    for kind, name, count in ((EventKind.LINE, "logs", "count"), (EventKind.SPAN, "traces", "span_count")):
+    for kind, name, count in (
+        (EventKind.LINE, "logs", "count"),
+        (EventKind.SPAN, "traces", "span_count"),
+    ):
         for path, is_now in ((files.get(name), False), (folder / f"{name}.csv.gz", True)):
             if path is None or not path.exists():
                 continue
             for row in rows(path):
                 if kind is EventKind.LINE:
-                    event, error = f"{row['code_location']} {row['pattern']}", row["level"] == "ERROR"
+                    event, error = (
+                        f"{row['code_location']} {row['pattern']}",
+                        row["level"] == "ERROR",
+                    )
                 else:
                     event, error = f"{row['parent_service']} {row['operation']}", False
                 entry = found.setdefault(
@@ -116,13 +133,17 @@ def _events(folder: Path, files: Mapping[str, Path], incident: dict[str, Any]) -
     )  # fmt: skip
 
 
-def _spans(folder: Path, files: Mapping[str, Path], incident: dict[str, Any]) -> tuple[SpanTime, ...]:
+def _spans(
+    folder: Path, files: Mapping[str, Path], incident: dict[str, Any]
+) -> tuple[SpanTime, ...]:
     path = folder / "traces.csv.gz"
     if not path.exists() or "traces" not in files:
         return ()
     times = _times(incident)
     usual: dict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
-    during: dict[tuple[str, str, str], list[list[float]]] = defaultdict(lambda: [[0.0, 0.0] for _ in times])
+    during: dict[tuple[str, str, str], list[list[float]]] = defaultdict(
+        lambda: [[0.0, 0.0] for _ in times]
+    )
     for source, is_now in ((files["traces"], False), (path, True)):
         for row in rows(source):
             key = (row["service"], row["parent_service"], row["operation"])
@@ -161,4 +182,6 @@ def _times(incident: dict[str, Any]) -> list[int]:
 
 def _is_masked(incident: dict[str, Any], time: int) -> bool:
     step = incident["incident_window"]["step_s"]
-    return any(start <= time <= end + step for start, end in incident["known_past_incident_windows"])
+    return any(
+        start <= time <= end + step for start, end in incident["known_past_incident_windows"]
+    )

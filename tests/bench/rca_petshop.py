@@ -34,7 +34,9 @@ def evidence_of(bench: Path, folder: Path, incident: dict[str, Any]) -> Componen
             clock = sorted(usual.get((name, "requests_Sum"), past))
             series = now.get((name, metric), {})
             track = Track(
-                usual=values(past, clock), recent=values(series, recent), during=values(series, during)
+                usual=values(past, clock),
+                recent=values(series, recent),
+                during=values(series, during),
             )
             gauges.append(
                 Gauge(

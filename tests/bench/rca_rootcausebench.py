@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from bot.diagnosis.changes.guilt import Candidate, Failing
-from bot.diagnosis.onset import earliest_onset
 from bot.domain.evidence import Sample, Series
 from bot.domain.instant import parse_rfc3339
 from tests.bench.rca_files import read_json, rows
@@ -32,7 +31,9 @@ def inputs_of(folder: Path, incident: dict[str, Any]) -> tuple[list[Candidate], 
         )
         for commit in read_json(folder / "commits.json")
     ]
-    patterns = [one for one in read_json(folder / "patterns.json") if one["sentiment"] == "negative"]
+    patterns = [
+        one for one in read_json(folder / "patterns.json") if one["sentiment"] == "negative"
+    ]
     spans = [one for one in read_json(folder / "traces.json") if one["status"] != "OK"]
     texts = [
         alert["summary"],
@@ -44,23 +45,35 @@ def inputs_of(folder: Path, incident: dict[str, Any]) -> tuple[list[Candidate], 
     return changes, Failing(
         texts=tuple(texts),
         services=frozenset(
-            {alert["service"], *(one["service"] for one in patterns), *(one["service"] for one in spans)}
+            {
+                alert["service"],
+                *(one["service"] for one in patterns),
+                *(one["service"] for one in spans),
+            }
         ),
-        onset=earliest_onset(_series(folder), alert["service"], fired) or fired,
+        alerting=alert["service"],
+        alerted_at=fired,
+        series=_series(folder),
         outside=_outside(read_json(feed)) if feed.exists() else (),
     )
 
 
-def _series(folder: Path) -> list[Series]:
+def _series(folder: Path) -> tuple[Series, ...]:
     found: dict[tuple[str, str], list[Sample]] = defaultdict(list)
     for row in rows(folder / "metrics.csv"):
         found[row["service"], row["metric"]].append(
             Sample(at=parse_rfc3339(row["timestamp"]), value=float(row["value"]))
         )
-    return [
-        Series(name=metric, labels={"service": service}, unit="", samples=tuple(samples), step_seconds=60.0)
+    return tuple(
+        Series(
+            name=metric,
+            labels={"service": service},
+            unit="",
+            samples=tuple(samples),
+            step_seconds=60.0,
+        )
         for (service, metric), samples in sorted(found.items())
-    ]
+    )
 
 
 def _outside(feed: dict[str, Any]) -> tuple[tuple[datetime, str], ...]:

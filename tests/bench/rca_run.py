@@ -50,14 +50,17 @@ def main(root: Path, out: Path, scorer: Path | None) -> int:
             for folder, incident in cases_of(bench)
         }
         target = out / f"{name}.json"
-        target.write_text(json.dumps(predictions, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        target.write_text(
+            json.dumps(predictions, indent=1, sort_keys=True) + "\n", encoding="utf-8"
+        )
         seconds = time.monotonic() - began
         sys.stdout.write(f"{target}: {len(predictions)} cases, {seconds:.1f} s\n")
         sys.stdout.flush()
         if scorer is not None:
             answers = root / name / "truth.json"
             subprocess.run(
-                [sys.executable, str(scorer), "--truth", str(answers), "--pred", str(target)], check=True
+                [sys.executable, str(scorer), "--truth", str(answers), "--pred", str(target)],
+                check=True,
             )
     return 0
 
@@ -66,5 +69,7 @@ if __name__ == "__main__":
     if len(sys.argv) not in (3, 4):
         sys.exit("usage: python -m tests.bench.rca_run BENCH OUT [SCORER]")
     sys.exit(
-        main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]) if len(sys.argv) == 4 else None)
+        main(
+            Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]) if len(sys.argv) == 4 else None
+        )
     )

@@ -36,13 +36,14 @@ EMPTY = {
     "loki": {"status": "success", "data": {"resultType": "streams", "result": []}},
     "jaeger": {"data": [], "total": 0, "errors": None},
     "tempo": {"traces": []},
+    "kubernetes": {"kind": "EventList", "metadata": {}, "items": []},
 }
 
 
 def sources() -> dict[str, HttpSource]:
     found = {}
     for info in pkgutil.iter_modules(bot.sources.__path__):
-        if info.name not in OTHER_DOORS:
+        if info.name not in OTHER_DOORS and not info.name.startswith("_"):
             found[info.name] = importlib.import_module(f"bot.sources.{info.name}").SOURCE
     return found
 
@@ -115,6 +116,8 @@ async def opened(name: str, url: str) -> AsyncIterator[Callable[..., Awaitable[A
                 answer = await client.lines(
                     '{app="a"}', WINDOW, limit=10, timeout_seconds=timeout_seconds
                 )
+            elif hasattr(client, "changes"):
+                answer = await client.changes(WINDOW, timeout_seconds=timeout_seconds)
             else:
                 answer = await client.spans("a", WINDOW, limit=5, timeout_seconds=timeout_seconds)
             return answer

@@ -179,7 +179,11 @@ async def staged(redis_url: str, folder: Path, **more: Any) -> AsyncIterator[Sta
     config = WorkspaceConfig(
         port=0, bot_url=f"http://127.0.0.1:{port}", **more.pop("workspace", {})
     )
+    locales = {"U0LEAD": "en-US", **more.pop("locales", {})}
     async with running(config) as workspace, WorkspaceClient(workspace.url) as client:
+        # Both people of most tests read English; a test about languages says which.
+        for user, tag in locales.items():
+            workspace.workspace.users[user].locale = tag
         environment = {
             "SLACK_BOT_TOKEN": config.bot_token,
             "SLACK_SIGNING_SECRET": config.signing_secret,
@@ -196,9 +200,7 @@ async def staged(redis_url: str, folder: Path, **more: Any) -> AsyncIterator[Sta
             services={"translate-api": Service(name="translate-api", nodes=("gpu-1",))},
         )
         store = Store(redis_url)
-        ports = DiagnosisPorts(
-            inventory=inventory, catalogue=small_catalogue(), clock=utc_now
-        )
+        ports = DiagnosisPorts(inventory=inventory, catalogue=small_catalogue(), clock=utc_now)
         bot = Deployment(settings, store, ports, lease_seconds=5.0)
         stop = asyncio.Event()
         task = asyncio.create_task(bot.run(stop))

@@ -15,7 +15,9 @@ async def _incidents(stage: Stage) -> list[str]:
     return [str(i) for i in await stage.store.text.zrange("rca:incidents", 0, -1)]
 
 
-async def test_alert_of_another_app_opens_on_its_own_message(redis_url: str, tmp_path: Path) -> None:
+async def test_alert_of_another_app_opens_on_its_own_message(
+    redis_url: str, tmp_path: Path
+) -> None:
     async with staged(redis_url, tmp_path, **ATTACHED) as stage:
         for app in ("alertmanager", "grafana", "pagerduty"):
             ts = await stage.client.alert_message(app, ALERTS)

@@ -49,7 +49,9 @@ async def test_deleting_a_note_by_mention_withholds_the_evidence(stage: Stage) -
     ts = await stage.sre.say(CHANNEL, "@rca note token abc123 leaked", thread_ts=thread)
     await stage.entry(lambda e: bool(e.data.get("person")))
     await stage.sre.edit(CHANNEL, ts, "@rca note a token leaked")
-    await stage.entry(lambda e: bool(e.data.get("person")) and e.text and e.text.en == "a token leaked")
+    await stage.entry(
+        lambda e: bool(e.data.get("person")) and e.text and e.text.en == "a token leaked"
+    )
     await stage.sre.delete(CHANNEL, ts)
     await stage.entry(lambda e: bool(e.data.get("person")) and e.is_withheld)
     assert all("abc123" not in str(item.summary) for item in (await stage.incident()).evidence)

@@ -21,7 +21,9 @@ async def _say(stage: Stage, once: str, text: str, **more: object) -> str:
 async def test_rate_limit_delays_and_loses_nothing(stage: Stage) -> None:
     thread = await stage.start()
     await stage.calm()
-    await stage.client.inject("error", "chat.postMessage", times=2, error="ratelimited", retry_after_s=1)
+    await stage.client.inject(
+        "error", "chat.postMessage", times=2, error="ratelimited", retry_after_s=1
+    )
     await _say(stage, "n1", "after the limit")
     await stage.reply(thread, lambda m: m.all_text == "after the limit")
     calls = await stage.client.traffic("chat.postMessage")
@@ -123,7 +125,9 @@ async def test_archived_channel_is_told_once_in_the_record_and_not_retried(stage
     entry = await stage.entry(lambda e: e.op == "undelivered")
     assert entry.data["why"] == "is_archived"
     await stage.calm()
-    tries = [c for c in await stage.client.traffic("chat.postMessage") if "words for no one" in str(c)]
+    tries = [
+        c for c in await stage.client.traffic("chat.postMessage") if "words for no one" in str(c)
+    ]
     assert len(tries) == 1
 
 

@@ -127,7 +127,8 @@ async def test_two_open_incidents_in_a_channel_are_told_apart_by_a_choice(stage:
 async def test_chinese_deployment_speaks_chinese(redis_url: str, tmp_path) -> None:
     from tests.slack.conftest import staged
 
-    async with staged(redis_url, tmp_path, environment={"RCA_LOCALE": "zh-CN"}) as stage:
+    chinese = {"locales": {"U0LEAD": "zh-CN"}, "environment": {"RCA_LOCALE": "zh-CN"}}
+    async with staged(redis_url, tmp_path, **chinese) as stage:
         thread = await stage.start("sev2 translate-api 变慢了")
         prompt = await stage.reply(thread, lambda m: "现象确认" in m.all_text)
         assert prompt.button("rca.step.next").text == "下一步"

@@ -15,7 +15,21 @@ from bot.slack.presses import MEANINGS
 from bot.slack.web import METHODS
 from bot.workspace.config import SCOPES
 
-CONTRACT_IDS = ["rca.step.next", "rca.step.back", "rca.gate.pass", "rca.hypothesis.confirm", "rca.hypothesis.reject", "rca.probe.run", "rca.probe.approve", "rca.mitigate", "rca.checklist.accept", "rca.checklist.decline", "rca.followup.snooze", "rca.followup.stop", "rca.export"]
+CONTRACT_IDS = [
+    "rca.step.next",
+    "rca.step.back",
+    "rca.gate.pass",
+    "rca.hypothesis.confirm",
+    "rca.hypothesis.reject",
+    "rca.probe.run",
+    "rca.probe.approve",
+    "rca.mitigate",
+    "rca.checklist.accept",
+    "rca.checklist.decline",
+    "rca.followup.snooze",
+    "rca.followup.stop",
+    "rca.export",
+]
 
 
 def test_scopes_are_those_of_the_called_methods_and_events() -> None:
@@ -38,7 +52,11 @@ def test_no_other_method_is_called_anywhere_in_the_package() -> None:
             if isinstance(node, ast.Constant) and node.value in known:
                 called.add(str(node.value))
     assert called == set(METHODS)
-    assert not {name for name in called if name.startswith(("conversations.create", "conversations.archive"))}
+    assert not {
+        name
+        for name in called
+        if name.startswith(("conversations.create", "conversations.archive"))
+    }
 
 
 def test_every_button_has_a_meaning_and_the_contracts_ids_are_all_there() -> None:

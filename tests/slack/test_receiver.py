@@ -63,7 +63,11 @@ async def test_challenge_is_answered_only_when_it_is_signed(stage: Stage) -> Non
     [
         {"type": "app_rate_limited", "team_id": "T0LOCAL", "minute_rate_limited": 1},
         {"type": "event_callback", "event": {"type": "unheard_of"}, "event_id": "E1"},
-        {"type": "event_callback", "event": {"type": "channel_archive", "channel": "C1"}, "event_id": "E2"},
+        {
+            "type": "event_callback",
+            "event": {"type": "channel_archive", "channel": "C1"},
+            "event_id": "E2",
+        },
         {"type": "something_new"},
     ],
     ids=["rate_limited", "unknown_event", "archive", "unknown_type"],
@@ -132,7 +136,13 @@ async def test_dead_redis_asks_for_the_event_again_and_tells_the_person(
 
         broken.commit = refuse  # type: ignore[method-assign]
         try:
-            event = {"type": "message", "channel": CHANNEL, "user": "U0SRE", "text": "x", "ts": "2.2"}
+            event = {
+                "type": "message",
+                "channel": CHANNEL,
+                "user": "U0SRE",
+                "text": "x",
+                "ts": "2.2",
+            }
             assert (await stage.deliver(stage.event(event, "EvX"))).status_code == 503
             form = urlencode(
                 {

@@ -95,7 +95,9 @@ def test_pieces_are_short_and_lose_nothing(text: str) -> None:
     st.text(
         alphabet=st.one_of(st.characters(), st.sampled_from("<>&*_~`|!@#\n{}%")), max_size=3000
     ),
-    st.sampled_from(["notice", "card", "hypotheses", "step_symptom", "evidence", "status", "error"]),
+    st.sampled_from(
+        ["notice", "card", "hypotheses", "step_symptom", "evidence", "status", "error"]
+    ),
     st.sampled_from(list(Locale)),
 )
 def test_any_text_in_any_view_is_taken_by_the_schema_and_inert(
@@ -176,9 +178,7 @@ def test_every_sentence_is_in_both_languages_with_the_same_fields() -> None:
         ours = {key for key in english if key.startswith(f"{area}.")}
         assert ours == {key for key in chinese if key.startswith(f"{area}.")}
         for key in ours:
-            fields = [
-                sorted(re.findall(r"\{(\w+)\}", words[key])) for words in (english, chinese)
-            ]
+            fields = [sorted(re.findall(r"\{(\w+)\}", words[key])) for words in (english, chinese)]
             assert fields[0] == fields[1], key
 
 

@@ -107,7 +107,9 @@ async def test_role_names_the_person_without_paging_them(stage: Stage) -> None:
         return "Lead: alex.park" in anchors[0].all_text
 
     await stage.until(shown, "the card names the lead")
-    assert not any("<@U0SRE>" in str(m.raw) for m in await stage.client.messages(CHANNEL) if m.bot_id)
+    assert not any(
+        "<@U0SRE>" in str(m.raw) for m in await stage.client.messages(CHANNEL) if m.bot_id
+    )
     await _ask(stage, "role lead nobody", "nobody I can find")
 
 
@@ -131,7 +133,9 @@ async def test_fix_and_action_item_forms_fill_the_review(stage: Stage) -> None:
     await stage.sre.click(CHANNEL, review.ts, "rca.fix")
     await stage.sre.wait_for_view(lambda v: v["callback_id"] == "rca_fix")
     await stage.sre.submit({"text": "preallocated pool of 64 buffers"})
-    fixed = await stage.reply(thread, lambda m: "preallocated pool" in m.all_text and bool(m.buttons))
+    fixed = await stage.reply(
+        thread, lambda m: "preallocated pool" in m.all_text and bool(m.buttons)
+    )
     assert fixed.button("rca.verify") is not None
     await stage.sre.click(CHANNEL, review.ts, "rca.action_item")
     await stage.sre.wait_for_view(lambda v: v["callback_id"] == "rca_action_item")

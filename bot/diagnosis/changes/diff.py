@@ -46,9 +46,9 @@ class Difference:
 
 
 def read_diff(text: str) -> Difference:
-    """Reads a diff, however incomplete its headers are.
+    r"""Reads a diff, however incomplete its headers are.
 
-    >>> read_diff("-  level: info\\n+  level: debug").came["debug"]
+    >>> read_diff("-  level: info\n+  level: debug").came["debug"]
     1
     """
     hunks: list[Hunk] = []
@@ -69,16 +69,14 @@ def read_diff(text: str) -> Difference:
     close()
     before = Counter(word for hunk in hunks for line in hunk.gone for word in _WORD.findall(line))
     after = Counter(word for hunk in hunks for line in hunk.came for word in _WORD.findall(line))
-    strings = [
-        {s for hunk in hunks for line in side(hunk) for s in _QUOTED.findall(line)}
-        for side in (lambda h: h.gone, lambda h: h.came)
-    ]
+    strings_before = {s for h in hunks for line in h.gone for s in _QUOTED.findall(line)}
+    strings_after = {s for h in hunks for line in h.came for s in _QUOTED.findall(line)}
     return Difference(
         hunks=tuple(hunks),
         gone=before - after,
         came=after - before,
-        strings_gone=frozenset(strings[0] - strings[1]),
-        strings_came=frozenset(strings[1] - strings[0]),
+        strings_gone=frozenset(strings_before - strings_after),
+        strings_came=frozenset(strings_after - strings_before),
     )
 
 

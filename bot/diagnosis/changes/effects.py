@@ -1,25 +1,14 @@
-"""What a change is able to do: limits that shrink, steps that are dropped, names that change, things that grow."""
+"""What a change is able to do: limits that shrink or grow, libraries that change, and what its code does."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from bot.diagnosis.changes.code_effects import code_effects
 from bot.diagnosis.changes.diff import Difference, parts_of
-from bot.diagnosis.changes.trouble import Trouble
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """One ability: the troubles it can cause, and how strongly, 0..1."""
-
-    kind: str
-    troubles: frozenset[Trouble]
-    strength: float
-    detail: str
-
+from bot.diagnosis.changes.trouble import Effect, Trouble
 
 _SECONDS = {
     "nanosecond": 1e-9, "microsecond": 1e-6, "millisecond": 1e-3, "second": 1.0, "minute": 60.0,
@@ -57,15 +46,14 @@ _VERSION = re.compile(r"([\w./@-]+?)[\s:=\"'^~>@]+v?(\d+)\.(\d+)(?:\.(\d+))?")
 _NAMED, _UNNAMED = 0.9, 0.3
 _HOSTS = frozenset({"github", "com", "google", "golang", "org", "pkg", "lib", "api"})
 _MANIFEST = re.compile(r"(go\.(mod|sum)|package(-lock)?\.json|requirements.*\.txt|pom\.xml|Cargo\.(toml|lock)|pyproject\.toml|\.gradle|Gemfile|poetry\.lock|yarn\.lock)", re.IGNORECASE)  # fmt: skip
-_BOUND = re.compile(r"\blru\b|evict|bounded|\bmax_?\w*|capacity|\bcap\(|limit|\bring\b|trim|prune", re.IGNORECASE)
-_GROWTH = re.compile(r"\b(\w+)\s*=\s*append\(\s*\1\b|\.(append|push|add|put)\(|\w+\[[^\]]+\]\s*=[^=]")
-_SHARED = re.compile(r"^\s*(var|static|global|const|private static|export const)\s+(\w+)|^(\w+)\s*(:\s*\w+.*)?=\s*(\[\]|\{\}|list\(|dict\(|map)")
-_TABLE = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE)\s+([a-z_][\w.]*)")
-_MIGRATION = re.compile(r"migrat|\.sql$|schema", re.IGNORECASE)
-_BLOCKING = re.compile(r"\.Lock\(\)|mutex|synchronized|time\.sleep|Sleep\(|\.join\(\)|\.result\(\)|for update", re.IGNORECASE)  # fmt: skip
-_VERBOSE = re.compile(r"level[\"']?\s*[:=]\s*[\"']?(debug|trace|all)\b", re.IGNORECASE)
-_TESTS = re.compile(r"(^|/)(tests?|testdata|spec|__tests__|fixtures)/|_test\.|\.(test|spec)\.|(^|/)test_", re.IGNORECASE)
-_WORDS_ONLY = re.compile(r"\.(md|rst|txt|adoc)$|(^|/)docs?(umentation)?/|CODEOWNERS|LICENSE|(^|/)\.(github|circleci|golangci|gitlab)", re.IGNORECASE)
+_TESTS = re.compile(
+    r"(^|/)(tests?|testdata|spec|__tests__|fixtures)/|_test\.|\.(test|spec)\.|(^|/)test_",
+    re.IGNORECASE,
+)
+_WORDS_ONLY = re.compile(
+    r"\.(md|rst|txt|adoc)$|(^|/)docs?(umentation)?/|CODEOWNERS|LICENSE|(^|/)\.(github|circleci|golangci|gitlab)",
+    re.IGNORECASE,
+)
 _LOOKS = re.compile(r"\.(css|scss|less|svg|png|html)$|theme\.|/styles?/", re.IGNORECASE)
 
 
@@ -85,33 +73,11 @@ def effects_of(
     """
     if is_inert(files):
         return ()
-    found = [
+    return (
         *_limits(difference),
         *_versions(difference, files, spoken),
-        *_dropped(difference),
-        *_renamed(difference),
-        *_growing(difference),
-        *_new_data(difference, files),
-    ]
-    if any(map(_VERBOSE.search, difference.lines_came)) and not any(
-        map(_VERBOSE.search, difference.lines_gone)
-    ):
-        found.append(
-            Effect(
-                kind="verbose", troubles=frozenset({Trouble.STORAGE}), strength=1.0,
-                detail="logs far more than before",
-            )
-        )  # fmt: skip
-    if any(map(_BLOCKING.search, difference.lines_came)) and not any(
-        map(_BLOCKING.search, difference.lines_gone)
-    ):
-        found.append(
-            Effect(
-                kind="blocking", troubles=frozenset({Trouble.TIMEOUT, Trouble.CAPACITY}),
-                strength=0.7, detail="waits or locks where it did not",
-            )
-        )  # fmt: skip
-    return tuple(found)
+        *code_effects(difference, files, spoken),
+    )
 
 
 def _limits(difference: Difference) -> Iterable[Effect]:
@@ -170,52 +136,3 @@ def _versions(
             strength=_NAMED if (parts_of([name]) - _HOSTS) & spoken else _UNNAMED,
             detail=f"{name}: {old[2]}.{old[3]} to {new[2]}.{new[3]}",
         )
-
-
-def _dropped(difference: Difference) -> Iterable[Effect]:
-    for hunk in difference.hunks:
-        calls = [line for line in hunk.gone if re.search(r"\w\(.*\)", line)]
-        names = {name for line in calls for name in re.findall(r"(\w+)\(", line)}
-        if calls and not hunk.came and names & set(difference.gone):
-            yield Effect(
-                kind="dropped", troubles=frozenset({Trouble.MISSING, Trouble.START}), strength=0.9,
-                detail=f"no longer calls {', '.join(sorted(names))}",
-            )  # fmt: skip
-
-
-def _renamed(difference: Difference) -> Iterable[Effect]:
-    gone = {text for text in difference.strings_gone if re.fullmatch(r"[\w.:-]{2,40}", text)}
-    came = {text for text in difference.strings_came if re.fullmatch(r"[\w.:-]{2,40}", text)}
-    if gone and came and not all(text.startswith(("#", "v")) for text in gone):
-        yield Effect(
-            kind="renamed", troubles=frozenset({Trouble.FORMAT, Trouble.MISSING}), strength=0.9,
-            detail=f"{', '.join(sorted(gone)[:3])} became {', '.join(sorted(came)[:3])}",
-        )  # fmt: skip
-
-
-def _growing(difference: Difference) -> Iterable[Effect]:
-    added = "\n".join(difference.lines_came)
-    if not _GROWTH.search(added):
-        return
-    shared = {m[2] or m[3] for line in difference.lines_came if (m := _SHARED.match(line))}
-    grows = any(
-        re.search(rf"\b{re.escape(name)}\b\s*(=\s*append\(|\[|\.(append|push|add|put)\()", added)
-        for name in shared
-        if name
-    )
-    if grows and not _BOUND.search(added):
-        yield Effect(
-            kind="growing", troubles=frozenset({Trouble.MEMORY}), strength=1.0,
-            detail=f"{', '.join(sorted(name for name in shared if name))} only ever grows",
-        )  # fmt: skip
-
-
-def _new_data(difference: Difference, files: Sequence[str]) -> Iterable[Effect]:
-    before = {name for line in difference.lines_gone for name in _TABLE.findall(line)}
-    after = {name for line in difference.lines_came for name in _TABLE.findall(line)}
-    new = sorted(after - before)
-    if new and not any(_MIGRATION.search(name) for name in files):
-        yield Effect(
-            kind="new_data", troubles=frozenset({Trouble.MISSING}), strength=0.9,
-            detail=f"reads {', '.join(new)} and brings no migration",
-        )  # fmt: skip

@@ -16,6 +16,8 @@ from bot.diagnosis.changes.diff import parts_of, read_diff
 from bot.diagnosis.changes.effects import effects_of, is_inert
 from bot.diagnosis.changes.trouble import troubles_of
 from bot.diagnosis.components.evidence import Reason
+from bot.diagnosis.onset import earliest_onset
+from bot.domain.evidence import Series
 
 NO_CHANGE = "none"
 
@@ -26,11 +28,13 @@ _EFFECT, _WORDS, _OUTSIDE = 3.0, 1.5, 2.0
 _OWN, _ROLLED_OUT = 0.4, 0.3
 _INERT = -2.0
 _LEAD = timedelta(minutes=15)
-_COMMON = frozenset(
-    "the and for with from not was are has error errors fail failed failing failure service request"
-    " requests response call calls http get post api func return err nil var const true false string"
-    " int ratio total rate count seconds above below under over this that into per new name".split()
-)
+_COMMON = frozenset({
+    "the", "and", "for", "with", "from", "not", "was", "are", "has", "error", "errors", "fail",
+    "failed", "failing", "failure", "service", "request", "requests", "response", "call", "calls",
+    "http", "get", "post", "api", "func", "return", "err", "nil", "var", "const", "true", "false",
+    "string", "int", "ratio", "total", "rate", "count", "seconds", "above", "below", "under",
+    "over", "this", "that", "into", "per", "new", "name",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +59,17 @@ class Failing:
     """What is seen to go wrong.
 
     texts: errors and alerts in their own words.
-    services: those that fail.
-    onset: from when on; nothing later can have set it off.
+    services: those that fail, `alerting` among them.
+    alerted_at: when somebody noticed; nothing later can have set it off.
+    series: what was measured, with the label `service`; they may show that it began earlier.
     outside: reports that something outside is degraded, with their start.
     """
 
     texts: tuple[str, ...]
     services: frozenset[str]
-    onset: datetime
+    alerting: str
+    alerted_at: datetime
+    series: tuple[Series, ...] = ()
     outside: tuple[tuple[datetime, str], ...] = ()
 
 
@@ -80,32 +87,36 @@ def rank_changes(changes: Sequence[Candidate], failing: Failing) -> tuple[Guilty
 
     Ties: the older change first, since the newer one has the better excuse; then by id.
     """
+    onset = earliest_onset(failing.series, failing.alerting, failing.alerted_at)
+    onset = onset or failing.alerted_at
     rarity = _rarity(changes)
     spoken = parts_of(failing.texts) - _COMMON - parts_of(failing.services)
     scored = [
         (change.at, Guilty(id=change.id, score=sum(r.weight for r in reasons), reasons=reasons))
         for change in changes
-        if change.at <= failing.onset
+        if change.at <= onset
         for reasons in (_reasons(change, failing, spoken, rarity),)
     ]
     later = [
         (change.at, Guilty(id=change.id, score=-10.0, reasons=(
             Reason(kind="too_late", detail="made after the onset", weight=-10.0),)))
         for change in changes
-        if change.at > failing.onset
+        if change.at > onset
     ]  # fmt: skip
-    nothing = _no_change(failing)
-    ranked = [*scored, *later, (failing.onset, nothing)]
+    nothing = _no_change(failing, onset)
+    ranked = [*scored, *later, (onset, nothing)]
     return tuple(
         item
-        for _, item in sorted(ranked, key=lambda pair: (-round(pair[1].score, 9), pair[0], pair[1].id))
+        for _, item in sorted(
+            ranked, key=lambda pair: (-round(pair[1].score, 9), pair[0], pair[1].id)
+        )
     )
 
 
-def _no_change(failing: Failing) -> Guilty:
+def _no_change(failing: Failing, onset: datetime) -> Guilty:
     reasons = [Reason(kind="none", detail="no change has to be guilty", weight=_NO_CHANGE)]
     for at, text in failing.outside:
-        if abs(at - failing.onset) <= _LEAD:
+        if abs(at - onset) <= _LEAD:
             reasons.append(
                 Reason(kind="outside", detail=f"reported outside: {text[:80]}", weight=_OUTSIDE)
             )
@@ -126,9 +137,7 @@ def _reasons(
     ]
     if fitting:
         best = max(fitting, key=lambda effect: (effect.strength, effect.detail))
-        found.append(
-            Reason(kind=best.kind, detail=best.detail, weight=_EFFECT * best.strength)
-        )
+        found.append(Reason(kind=best.kind, detail=best.detail, weight=_EFFECT * best.strength))
     if not is_inert(change.files):
         changed = parts_of([*difference.gone, *difference.came])
         repeated = sorted(changed & spoken, key=lambda word: (-rarity.get(word, 0.0), word))
@@ -143,7 +152,9 @@ def _reasons(
     if change.service in failing.services:
         found.append(Reason(kind="own", detail="of a service that fails", weight=_OWN))
     if change.rolled_out:
-        found.append(Reason(kind="rolled_out", detail="went out before the onset", weight=_ROLLED_OUT))
+        found.append(
+            Reason(kind="rolled_out", detail="went out before the onset", weight=_ROLLED_OUT)
+        )
     return tuple(sorted(found, key=lambda r: (-r.weight, r.kind, r.detail)))
 
 

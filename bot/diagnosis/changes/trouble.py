@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -50,3 +51,13 @@ def troubles_of(texts: Iterable[str]) -> frozenset[Trouble]:
     return frozenset(
         trouble for trouble, words in _WORDS.items() if re.search(words, joined, re.IGNORECASE)
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One ability: the troubles it can cause, and how strongly, 0..1."""
+
+    kind: str
+    troubles: frozenset[Trouble]
+    strength: float
+    detail: str

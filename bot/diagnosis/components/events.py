@@ -36,17 +36,21 @@ def blame_events(evidence: ComponentEvidence) -> Blame:
     errors = {name: _new_errors(events) for name, events in by_component.items()}
     blame: dict[str, list[Reason]] = defaultdict(list)
     for name in sorted(by_component):
-        expected, event = missing[name]
+        expected, missed = missing[name]
         if expected >= _LEAST_EXPECTED:
             weight = _VANISHED * min(1.0, expected / _FULL_EXPECTED)
-            if _any_below(evidence, name, {n for n, (e, _) in missing.items() if e >= _LEAST_EXPECTED}):
+            if _any_below(
+                evidence, name, {n for n, (e, _) in missing.items() if e >= _LEAST_EXPECTED}
+            ):
                 weight *= _BELOW
-            detail = f"{expected:.0f} times expected, never seen: {event[:80]}"
+            detail = f"{expected:.0f} times expected, never seen: {missed[:80]}"
             blame[name].append(Reason(kind="vanished", detail=detail, weight=weight))
         count, text = errors[name]
         if count >= _LEAST_EXPECTED:
             weight = _ERRORS * min(1.0, math.log2(1 + count) / 4)
-            if _any_below(evidence, name, {n for n, (c, _) in errors.items() if c >= _LEAST_EXPECTED}):
+            if _any_below(
+                evidence, name, {n for n, (c, _) in errors.items() if c >= _LEAST_EXPECTED}
+            ):
                 weight *= _BELOW
             detail = f"{count:.0f} errors never written before: {text[:80]}"
             blame[name].append(Reason(kind="errors", detail=detail, weight=weight))

@@ -45,7 +45,8 @@ def rise_of(track: Track, floor: float) -> Rise | None:
     if amount < _SIGNIFICANT * noise or now <= _upper(track):
         return Rise(doublings=0.0, amount=0.0)
     return Rise(
-        doublings=max(0.0, math.log2((now + floor) / (max(before.middle, 0.0) + floor))), amount=amount
+        doublings=max(0.0, math.log2((now + floor) / (max(before.middle, 0.0) + floor))),
+        amount=amount,
     )
 
 
@@ -119,7 +120,9 @@ def blame_calls(evidence: ComponentEvidence) -> Blame:
 
 def _answering(evidence: ComponentEvidence, name: str) -> float:
     """Doublings of the time in which a component answers, by its own measure."""
-    tracks = [g.track for g in evidence.gauges if g.component == name and g.aspect is Aspect.LATENCY]
+    tracks = [
+        g.track for g in evidence.gauges if g.component == name and g.aspect is Aspect.LATENCY
+    ]
     tracks += [c.track for c in evidence.calls if c.callee == name and c.side is CallSide.CALLEE]
     rises = [rise_of(track, FLOORS[Aspect.LATENCY]) for track in tracks]
     known = sorted(rise.doublings for rise in rises if rise is not None)
@@ -139,9 +142,7 @@ def _gap(evidence: ComponentEvidence, caller: str, callee: str) -> float | None:
     return max(0.0, rise.doublings - (inner.doublings if inner else 0.0))
 
 
-def _call(
-    evidence: ComponentEvidence, caller: str, callee: str, side: CallSide
-) -> Track | None:
+def _call(evidence: ComponentEvidence, caller: str, callee: str, side: CallSide) -> Track | None:
     for call in evidence.calls:
         if (call.caller, call.callee, call.side) == (caller, callee, side):
             return call.track

@@ -77,7 +77,9 @@ def blame_lost(evidence: ComponentEvidence) -> Blame:
         weight = _DEEPEST if at == len(path) - 1 else _UPSTREAM * (at + 1) / len(path)
         blame.setdefault(name, []).append(
             Reason(
-                kind="lost", weight=weight, detail=f"{losses[name].total:.3g} {unit} lost here or below"
+                kind="lost",
+                weight=weight,
+                detail=f"{losses[name].total:.3g} {unit} lost here or below",
             )
         )
     for name, loss in losses.items():
@@ -91,16 +93,18 @@ def blame_lost(evidence: ComponentEvidence) -> Blame:
     return {name: tuple(reasons) for name, reasons in blame.items()}
 
 
-def _walk(
-    evidence: ComponentEvidence, losses: Mapping[str, Loss], entry: str
-) -> tuple[str, ...]:
+def _walk(evidence: ComponentEvidence, losses: Mapping[str, Loss], entry: str) -> tuple[str, ...]:
     path = [entry]
     while True:
         here = path[-1]
         least = _ENTRY_EXPLAINS if here == entry else _EXPLAINS
         ranked = sorted(
             (
-                (-round(_overlap(losses[here], losses[callee]), 6), -losses[callee].deviation, callee)
+                (
+                    -round(_overlap(losses[here], losses[callee]), 6),
+                    -losses[callee].deviation,
+                    callee,
+                )
                 for callee in evidence.graph.callees[here]
                 if callee in losses
                 and callee not in path

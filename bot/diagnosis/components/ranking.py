@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from bot.diagnosis.components.evidence import Blame, ComponentEvidence, RankedComponent, Reason
 from bot.diagnosis.components.events import blame_events, blame_waiting
+from bot.diagnosis.components.evidence import Blame, ComponentEvidence, RankedComponent, Reason
 from bot.diagnosis.components.gauges import blame_calls, blame_gauges
 from bot.diagnosis.components.lost import blame_lost
 
@@ -38,5 +38,7 @@ def rank_components(evidence: ComponentEvidence) -> tuple[RankedComponent, ...]:
         for name in sorted(evidence.candidates or evidence.graph.nodes)
     ]
     return tuple(
-        sorted(ranked, key=lambda item: (-round(item.score, 9), -depth.get(item.name, -1), item.name))
+        sorted(
+            ranked, key=lambda item: (-round(item.score, 9), -depth.get(item.name, -1), item.name)
+        )
     )
