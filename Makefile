@@ -12,13 +12,14 @@ HOST_PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 
 DEMO_PACKAGES := redis-server prometheus prometheus-alertmanager fonts-noto-cjk \
 	libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0
-TEST_PACKAGES := $(DEMO_PACKAGES) chromium poppler-utils
+TEST_PACKAGES := $(DEMO_PACKAGES) chromium poppler-utils gcc libc6-dev
+LAB_PACKAGES := gcc libc6-dev nftables iproute2
 
 ARGS ?=
 CASES ?=
 OUT ?= predictions.json
 
-.PHONY: help setup demo test lint fix bench lab chaos fuzz cases lock wheel clean demo-packages test-packages
+.PHONY: help setup demo test lint fix bench lab lab-packages chaos fuzz cases lock wheel clean demo-packages test-packages
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / — /'
@@ -78,6 +79,12 @@ fix: setup  ## what can be put right by itself
 	@$(VENV)/bin/ruff check --fix-only bot commands tests
 	@$(VENV)/bin/ruff format bot commands tests
 	@$(PYTHON) -m tests.readme_tables
+
+lab-packages:
+	$(call need_packages,$(LAB_PACKAGES))
+
+lab: lab-packages setup  ## real faults on this machine, found by a real agent; needs root
+	@$(PYTHON) -m pytest tests/lab $(ARGS)
 
 bench: test-packages setup  ## figures, as ratios against a peer in the same run
 	@$(PYTHON) -m tests.bench $(ARGS)

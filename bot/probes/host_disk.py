@@ -71,9 +71,7 @@ def host_disk(context: ProbeContext, arguments: Arguments) -> Reading:
     if isinstance(pressure, Unread) or isinstance(share, Unread):
         not_checked.append("io pressure: the kernel does not tell")
     else:
-        some = pressure_share(
-            sampled.before.pressure, sampled.after.pressure, sampled.seconds, is_full=False
-        )
+        some = pressure_share(sampled.before.pressure, pressure, sampled.seconds)
         waits = pressure.some_avg10 if isinstance(some, Unread) else max(some, pressure.some_avg10)
         findings += _pressure(max(pressure.full_avg10, share), waits)
     findings += _writer(writers) + [finding for item in mounts for finding in _full(item)]
@@ -124,10 +122,9 @@ def _latency(disk: DiskChange) -> list[Finding]:
 
 def _pressure(full: float, some: float) -> list[Finding]:
     text = f"io pressure full {full:.1%}, some {some:.1%}"
-    if full > PRESSURE_RATIO:
-        return [warning("disk.pressure", text, value=full, unit="ratio", threshold=PRESSURE_RATIO)]
-    if some > SOME_RATIO:
-        return [warning("disk.pressure", text, value=some, unit="ratio", threshold=SOME_RATIO)]
+    for value, limit in ((full, PRESSURE_RATIO), (some, SOME_RATIO)):
+        if value > limit:
+            return [warning("disk.pressure", text, value=value, unit="ratio", threshold=limit)]
     return []
 
 

@@ -49,14 +49,22 @@ def client(*pages: dict[str, Any]) -> tuple[Kubernetes, list[httpx.Request]]:
 
 def test_events_without_a_time_of_their_own_are_ordered_by_what_they_have() -> None:
     found = read_events({"items": list(reversed(EVENTS))}, "cluster")
-    assert [item.uid.rpartition("/")[2] for item in found] == ["past", "created", "old", "new", "series"]
+    assert [item.uid.rpartition("/")[2] for item in found] == [
+        "past",
+        "created",
+        "old",
+        "new",
+        "series",
+    ]
     assert [f"{item.at:%d %H:%M:%S}" for item in found] == [
         "03 22:00:00", "04 01:05:00", "04 01:11:30", "04 01:12:00", "04 01:13:10",
     ]  # fmt: skip
 
 
 def test_repeats_are_told_with_their_count_and_start() -> None:
-    told = {item.uid.rpartition("/")[2]: item.summary for item in read_events({"items": EVENTS}, "c")}
+    told = {
+        item.uid.rpartition("/")[2]: item.summary for item in read_events({"items": EVENTS}, "c")
+    }
     assert told["old"].endswith("(27 times since 00:58)")
     assert told["series"].endswith("(14 times since 01:02)")
     assert "times" not in told["new"]

@@ -107,6 +107,8 @@ async def opened(redis_url: str, ports: DiagnosisPorts | None = None, **environm
     services = build_services(settings, store, Queue(store), ports, nothing, clock)
     hooks = Webhooks(settings, services.openings, ChangeLog(store), Metrics(), nothing)
     transport = httpx.ASGITransport(Starlette(routes=hooks.routes()))
-    async with httpx.AsyncClient(transport=transport, base_url="http://bot") as http:
-        yield Door(store, services, http, now)
-    await store.close()
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="http://bot") as http:
+            yield Door(store, services, http, now)
+    finally:
+        await store.close()
