@@ -17,9 +17,11 @@ LAB_PACKAGES := gcc libc6-dev nftables iproute2
 
 ARGS ?=
 CASES ?=
+BENCH ?=
+SCORER ?= $(wildcard $(dir $(patsubst %/,%,$(BENCH)))score.py)
 OUT ?= predictions.json
 
-.PHONY: help setup demo test lint fix bench lab lab-packages chaos fuzz cases lock wheel clean demo-packages test-packages
+.PHONY: help setup demo test lint fix bench bench-rca lab lab-packages chaos fuzz cases lock wheel clean demo-packages test-packages
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / — /'
@@ -93,6 +95,11 @@ cases: setup  ## recorded cases: make cases CASES=DIR [OUT=predictions.json]
 	@test -n "$(CASES)" || { echo "make cases: name the folder: CASES=DIR" >&2; exit 2; }
 	@$(PYTHON) $(dir $(patsubst %/,%,$(CASES)))harness.py run $(CASES) --cmd "$(abspath $(VENV))/bin/rca-bot diagnose" --out $(OUT) --jobs 2
 	@$(PYTHON) $(dir $(patsubst %/,%,$(CASES)))harness.py score $(OUT) $(CASES)/truth.json
+
+bench-rca: setup  ## public root-cause benchmarks: make bench-rca BENCH=DIR OUT=DIR [SCORER=FILE]
+	@test -n "$(BENCH)" && test -n "$(filter-out predictions.json,$(OUT))" || { \
+		echo "make bench-rca: name both folders: BENCH=DIR OUT=DIR" >&2; exit 2; }
+	@$(PYTHON) -m tests.bench.rca_run $(BENCH) $(OUT) $(SCORER)
 
 chaos: test-packages setup  ## kill -9 at every named point of the durable path
 	@$(PYTHON) -m pytest -m "" tests/scenarios/test_crash.py $(ARGS)

@@ -268,6 +268,7 @@ class Signal:
     ratio: how many times its baseline counts as moved.
     symptom / direction: set when its movement is itself a symptom.
     seasonal: True when yesterday and last week are asked as well.
+    recorded: pattern of the recording rules that hold the same measure, for sites that keep no raw series.
     """
 
     name: str
@@ -281,6 +282,7 @@ class Signal:
     direction: Movement = Movement.UP
     seasonal: bool = False
     trend: bool = False
+    recorded: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,12 +30,13 @@ class JsonLines(logging.Formatter):
 
 
 def open_json_log(path: Path, *, service: str) -> logging.Logger:
-    """A logger of its own that appends to `path`."""
+    """A logger of its own that appends to `path`; one per file, whoever asks."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    logger = logging.getLogger(f"demo.{service}")
+    logger = logging.getLogger(f"demo.{path}")
     logger.setLevel(logging.INFO)
     logger.propagate = False
-    handler = logging.FileHandler(path, encoding="utf-8")
-    handler.setFormatter(JsonLines(service))
-    logger.addHandler(handler)
+    if not logger.handlers:
+        handler = logging.FileHandler(path, encoding="utf-8")
+        handler.setFormatter(JsonLines(service))
+        logger.addHandler(handler)
     return logger

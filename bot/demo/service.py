@@ -83,6 +83,9 @@ class TranslateService:
         self.server.server_close()
         self.spans.close()
         self.log.info("stopped")
+        for handler in tuple(self.log.handlers):
+            self.log.removeHandler(handler)
+            handler.close()
 
 
 class _Server(ThreadingHTTPServer):

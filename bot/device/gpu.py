@@ -49,13 +49,14 @@ class Gpu:
             return Unread(FieldState.ERROR, self.lost)
         started = time.monotonic()  # measures the driver, so no clock is handed in
         try:
-            return self.library.call(function, self.handle, *arguments)
+            value = self.library.call(function, self.handle, *arguments)
         except NvmlFailure as failure:
             self._note(failure)
-            return failure.as_field()
-        finally:
-            spent = time.monotonic() - started
-            self.slowest_call_seconds = max(self.slowest_call_seconds, spent)
+            value = failure.as_field()
+        spent = time.monotonic() - started
+        if spent > self.slowest_call_seconds:
+            self.slowest_call_seconds = spent
+        return value
 
     def number(
         self, function: str, *arguments: Any, low: float, high: float, scale: float = 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import re
@@ -10,13 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.device.files import read_text, wrap
+from bot.device.files import READ_LIMIT_BYTES, read_text, wrap
+from bot.errors import ProbeError
 
+KERNEL_DEVICE = Path("/dev/kmsg")
 MAX_RECORDS = 20_000
 """More than any ring buffer holds; a flood ends here, and the probe says so."""
 _RECORD_BYTES = 8192
 """Source: Linux Documentation/ABI/testing/dev-kmsg, one read returns one record of at most this size."""
 
+# Source: syslog(2).
+_READ_ALL, _SIZE_BUFFER = 3, 10
+_LEVEL = re.compile(r"^<\d+>")
 # Uptime in brackets, a ctime in brackets, a syslog prefix or an ISO prefix may stand before the message.
 _PREFIX = re.compile(
     r"^(?:\[\s*(?P<uptime>\d+\.\d+)\]|\[[A-Z][a-z]{2} [^\]]+\]"
@@ -40,12 +46,31 @@ def read_kernel_log(path: Path) -> tuple[KernelLine, ...]:
         ProbeError: `unauthorised` without the SYSLOG capability, `unsupported` where there is no log.
     """
     try:
-        is_device = stat.S_ISCHR(path.stat().st_mode)
+        if stat.S_ISCHR(path.stat().st_mode):
+            return tuple(parse_record(record) for record in _records(path))
     except OSError as error:
-        raise wrap(error, path) from error
-    if is_device:
-        return tuple(parse_record(record) for record in _records(path))
+        if path != KERNEL_DEVICE:
+            raise wrap(error, path) from error
+        return _from_system_call(wrap(error, path))
+    except ProbeError as failure:
+        if path != KERNEL_DEVICE:
+            raise
+        return _from_system_call(failure)
     return tuple(parse_line(line) for line in read_text(path).splitlines() if line.strip())
+
+
+def _from_system_call(failure: ProbeError) -> tuple[KernelLine, ...]:
+    """The same buffer through syslog(2): a container has no /dev/kmsg, but may have the SYSLOG capability."""
+    library = ctypes.CDLL(None)
+    size = library.klogctl(_SIZE_BUFFER, None, 0)
+    if size <= 0:
+        raise failure
+    buffer = ctypes.create_string_buffer(min(size, READ_LIMIT_BYTES))
+    length = library.klogctl(_READ_ALL, buffer, len(buffer))
+    if length < 0:
+        raise failure
+    text = buffer.raw[:length].decode("utf-8", errors="replace")
+    return tuple(parse_line(_LEVEL.sub("", line)) for line in text.splitlines() if line.strip())
 
 
 def parse_record(record: str) -> KernelLine:

@@ -71,7 +71,8 @@ class _RealLibrary:
 
     def fields(self, handle: Any, ids: Sequence[int]) -> Mapping[int, int | float | Unread]:
         values = self.call("nvmlDeviceGetFieldValues", handle, list(ids))
-        return {int(value.fieldId): _field_value(value) for value in values}
+        # The library answers in the order asked.
+        return {field: _field_value(value) for field, value in zip(ids, values, strict=True)}
 
     def pci_count(self) -> int | None:
         return None
@@ -116,22 +117,24 @@ def _load(library: str) -> NvmlLibrary:
     return _RealLibrary()
 
 
+# Which member of the union holds a value of this type.
+_MEMBERS = {
+    pynvml.NVML_VALUE_TYPE_DOUBLE: "dVal",
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal",
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG: "ulVal",
+    pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG: "ullVal",
+    pynvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG: "sllVal",
+    pynvml.NVML_VALUE_TYPE_SIGNED_INT: "siVal",
+}
+
+
 def _field_value(value: Any) -> int | float | Unread:
-    if value.nvmlReturn != pynvml.NVML_SUCCESS:
-        name = _CODES.get(value.nvmlReturn, f"Error{value.nvmlReturn}")
-        return NvmlFailure(name, value.nvmlReturn).as_field()
-    match value.valueType:
-        case pynvml.NVML_VALUE_TYPE_DOUBLE:
-            return float(value.value.dVal)
-        case pynvml.NVML_VALUE_TYPE_UNSIGNED_INT:
-            return int(value.value.uiVal)
-        case pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG:
-            return int(value.value.ulVal)
-        case pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG:
-            return int(value.value.ullVal)
-        case pynvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG:
-            return int(value.value.sllVal)
-        case pynvml.NVML_VALUE_TYPE_SIGNED_INT:
-            return int(value.value.siVal)
-        case other:
-            return Unread(FieldState.ERROR, f"value type {other} is not known")
+    code = value.nvmlReturn
+    if code != pynvml.NVML_SUCCESS:
+        return NvmlFailure(_CODES.get(code, f"Error{code}"), code).as_field()
+    kind = value.valueType
+    member = _MEMBERS.get(kind)
+    if member is None:
+        return Unread(FieldState.ERROR, f"value type {kind} is not known")
+    found: int | float = getattr(value.value, member)
+    return found

@@ -28,6 +28,9 @@ _VARIABLES = (
 _FLAGS = re.compile(
     r"^--(otlp-traces-endpoint|otlp-endpoint|o[lt]{2}p-traces-endpoint|trace-config)$"
 )
+_ENGINE = re.compile(
+    r"(?:^|[/ .])(vllm|sglang|text-generation-(?:launcher|router)|tritonserver)(?=$|[ /.])"
+)
 _PLAIN = re.compile(r"^[A-Za-z0-9._,-]{1,64}$")
 _URL = re.compile(r"(?:https?|grpc)://[^\s,]+")
 _COLLECTOR_PORTS = {"4317", "4318", "14250", "14268", "9411"}
@@ -53,11 +56,15 @@ _LOST = (
 
 @dataclass(frozen=True, slots=True)
 class TraceSettings:
-    """What the service was told. `endpoint` is host and port only; `shown` what may be repeated."""
+    """What the service was told. `endpoint` is host and port only; `shown` what may be repeated.
+
+    `engine` names an inference server whose tracing can be set by flag and environment only.
+    """
 
     shown: Mapping[str, str]
     endpoint: str | None
     switched_off_by: str | None
+    engine: str | None
 
     @property
     def is_configured(self) -> bool:
@@ -101,6 +108,7 @@ def trace_settings(proc: ProcRoot, pids: Iterable[int]) -> TraceSettings:
     """
     shown: dict[str, str] = {}
     endpoint: str | None = None
+    engine: str | None = None
     failure: ProbeError | None = None
     is_read = False
     for pid in pids:
@@ -112,14 +120,16 @@ def trace_settings(proc: ProcRoot, pids: Iterable[int]) -> TraceSettings:
         is_read = True
         found = _variables(text)
         with contextlib.suppress(ProbeError):
-            found |= _flags(proc.command_line(pid))
+            command = proc.command_line(pid)
+            found |= _flags(command)
+            engine = engine or _engine(command)
         for name, value in found.items():
             address = _endpoint(value)
             endpoint = endpoint or address
             shown[name] = address or (value if _PLAIN.match(value) else "not shown")
     if not is_read and failure is not None:
         raise failure
-    return TraceSettings(shown, endpoint, _switch(shown))
+    return TraceSettings(shown, endpoint, _switch(shown), engine)
 
 
 def exporter_counts(page: Exposition) -> ExporterCounts | None:
@@ -162,6 +172,11 @@ def collector_peers(sockets: Iterable[TcpSocket], endpoint: str | None) -> tuple
 def _variables(environ: str) -> dict[str, str]:
     pairs = (entry.partition("=") for entry in environ.split("\0"))
     return {name: value for name, _, value in pairs if name in _VARIABLES and value}
+
+
+def _engine(command: Iterable[str]) -> str | None:
+    found = _ENGINE.search(" ".join(list(command)[:4]))
+    return found.group(1) if found else None
 
 
 def _flags(command: Iterable[str]) -> dict[str, str]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
 from bot.cause import Movement, Signal, SymptomKind
+from bot.diagnosis.collect_events import collect_events
 from bot.diagnosis.collect_logs import collect_logs
 from bot.diagnosis.collect_metrics import Progress, find_resolution, read_metrics
 from bot.diagnosis.collected import Collected
 from bot.diagnosis.plan import is_heavy, probes_for, signals_needed
 from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
-from bot.domain.change import Change
 from bot.domain.evidence import EvidenceSource, Gap, SourceState
 from bot.domain.finding import ProbeStatus
 from bot.domain.hypothesis import Layer
@@ -54,7 +54,7 @@ async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected
         if ports.logs is not None:
             await collect_logs(
                 ports.logs, service, nodes, ports.catalogue, progress.window, progress.logs,
-                timeout_seconds=seconds,
+                pods_only=progress.pods_only and not service.selectors, timeout_seconds=seconds,
             )  # fmt: skip
             progress.answered.add("logs")
 
@@ -63,7 +63,7 @@ async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected
         await _traces(request, ports, progress)
 
     async def events() -> None:
-        await _events(request, ports, progress)
+        await collect_events(request, ports, progress)
 
     async def probes() -> None:
         await _probes(request, ports, nodes, progress)
@@ -208,44 +208,6 @@ async def _traces(
                 seen.add((span.trace_id, span.span_id))
                 progress.spans.append(span)
     progress.answered.add("traces")
-
-
-async def _events(
-    request: DiagnosisRequest, ports: DiagnosisPorts, progress: Progress
-) -> None:
-    if ports.changes is None:
-        return
-    window = Window.before(request.at, request.changes_back_seconds)
-    found = list(await ports.changes.between(window.start, window.end))
-    if ports.cluster is not None:
-        try:
-            seen = await ports.cluster.changes(window, timeout_seconds=request.deadline_seconds / 2)
-            found.extend(_of_service(request, ports, seen.items))
-        except EvidenceError as error:
-            # What people announced is still worth reading.
-            progress.gaps.append(
-                Gap(
-                    source=EvidenceSource.EVENTS, plugin="kubernetes", query="events",
-                    reason=error.reason.value, detail=str(error),
-                )
-            )  # fmt: skip
-    progress.changes.extend(sorted(found, key=lambda change: (change.at, change.id)))
-    progress.answered.add("events")
-
-
-def _of_service(
-    request: DiagnosisRequest, ports: DiagnosisPorts, events: Sequence[Change]
-) -> list[Change]:
-    """Events of the service's own objects and of its nodes; another workload's trouble is not its own."""
-    service = ports.service(request.service)
-    found: list[Change] = []
-    for event in events:
-        name = str(event.details.get("object", "")).partition(" ")[2]
-        if name == service.name or name.startswith(f"{service.name}-"):
-            found.append(replace(event, service=service.name))
-        elif name in service.nodes:
-            found.append(event)
-    return found
 
 
 async def _probes(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bot.cause import Catalogue
 from bot.diagnosis.collected import Reading
-from bot.diagnosis.plan import any_of, log_selector, log_tests
+from bot.diagnosis.plan import Scope, any_of, log_selector, log_tests
 from bot.domain.evidence import EvidenceSource, Gap
 from bot.domain.instant import Window
 from bot.errors import EvidenceError
@@ -45,9 +45,13 @@ async def collect_logs(
     window: Window,
     into: LogAnswers,
     *,
+    pods_only: bool = False,
     timeout_seconds: float,
 ) -> None:
-    """Fills `into`: all lines, the loud ones apart so that a flood of quiet ones cannot hide them, and volumes."""
+    """Fills `into`: all lines, the loud ones apart so that a flood of quiet ones cannot hide them, and volumes.
+
+    pods_only: the service's streams may carry only the names of its pods.
+    """
     own = log_selector(service.matchers)
     around = f'{{node=~"{any_of(nodes)}"}}'
     into.window = window
@@ -88,7 +92,10 @@ async def collect_logs(
         into.answers += 1
         into.volumes[name] = Reading(query=query, window=window, series=answer.items)
 
+    pods = Scope(service=service, nodes=nodes, rate_seconds=60).pods
+    by_pod = [lines(f'{{pod=~"{pods}"}}', window, into.service_lines)] if pods_only else []
     asks = [
+        *by_pod,
         lines(own, window, into.service_lines),
         lines(f"{own[:-1]},{_LOUD}}}", window, into.service_lines),
         volume("logs.lines", f"sum(count_over_time({own}[{wide}]))", wide),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import pairwise
@@ -31,15 +32,21 @@ _HISTORY_RATE = 600.0
 _TREND_SECONDS = 6 * 3_600.0
 _FEWEST_GAPS = 3
 _SHORT_HISTORY = 0.8
+_MOST_RECORDED = 3
+"""Recording rules that are tried for one signal."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """What has arrived so far; filled by the tasks, read when the deadline has passed."""
+    """What has arrived so far; filled by the tasks, read when the deadline has passed.
+
+    pods_only: nothing with the service's own matchers is up, so its series may carry only their pods.
+    """
 
     window: Window
     resolution: float = _USUAL_RESOLUTION
     rate: float = 4 * _USUAL_RESOLUTION
+    pods_only: bool = False
     now: dict[str, Reading] = field(default_factory=dict)
     history: dict[str, list[Reading]] = field(default_factory=dict)
     trends: dict[str, Reading] = field(default_factory=dict)
@@ -59,7 +66,14 @@ async def find_resolution(
     timeout = request.deadline_seconds
     window = progress.window
     gaps: list[float] = []
-    for selector in (scope.fill("up{$service}"), 'up{job!=""}'):
+    own = scope.fill("up{$service}")
+    for selector in (
+        own,
+        *scope.by_pod("up{$service}"),
+        'up{job!=""}',
+        # Where nothing says `up`, the rules' own rhythm is the resolution.
+        scope.fill('{__name__=~".+:.+",$service}'),
+    ):
         for reach in ("2m", "30m"):
             raw = await source.instant(f"{selector}[{reach}]", request.at, timeout_seconds=timeout)
             for series in raw.items:
@@ -67,6 +81,8 @@ async def find_resolution(
                 gaps.extend(b - a for a, b in pairwise(times))
             if len(gaps) >= _FEWEST_GAPS:
                 break
+        if selector == own:
+            progress.pods_only = not gaps
         if len(gaps) >= _FEWEST_GAPS:
             break
     if gaps:
@@ -95,50 +111,86 @@ async def read_metrics(
     Raises:
         EvidenceError: not even the names of the metrics can be read.
     """
-    timeout = request.deadline_seconds
     week = Window.before(request.at, 1.5 * _DAY)
-    names = await source.names(week, timeout_seconds=timeout)
+    names = await source.names(week, timeout_seconds=request.deadline_seconds)
     progress.answered.add("metrics")
     service = ports.service(request.service)
-    scope = Scope(service=service, nodes=service.nodes, rate_seconds=progress.rate)
-    slow = Scope(service=service, nodes=service.nodes, rate_seconds=_HISTORY_RATE)
-    step = max(progress.resolution, round(progress.window.seconds / _MOST_POINTS))
-    trend_step = max(progress.resolution, _HISTORY_STEP)
+    reader = _Reader(
+        source=source,
+        request=request,
+        progress=progress,
+        names=names,
+        scope=Scope(service=service, nodes=service.nodes, rate_seconds=progress.rate),
+        slow=Scope(service=service, nodes=service.nodes, rate_seconds=_HISTORY_RATE),
+    )
+    await asyncio.gather(*(reader.read(signal) for signal in signals))
 
-    async def one(signal: Signal) -> None:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    """Asks one source for signals; `slow` has the wider rate window of the older, coarser data."""
+
+    source: MetricsSource
+    request: DiagnosisRequest
+    progress: Progress
+    names: frozenset[str]
+    scope: Scope
+    slow: Scope
+
+    async def read(self, signal: Signal) -> None:
+        """The first query that answers: as it stands, by other labels, then from recording rules."""
         for query in signal.queries:
-            if not metrics_in(query) <= names:
+            if not metrics_in(query) <= self.names:
                 continue
-            asked = scope.fill(query)
-            for text in (asked, scope.by_instance(query)):
-                if text is None:
-                    continue
-                reading = await _read(source, text, progress.window, step, timeout, progress)
-                if reading is not None and reading.series:
-                    progress.now[signal.name] = reading
-                    await more(signal, query)
-                    return
+            by_instance = self.scope.by_instance(query)
+            by_pod = self.scope.by_pod(query) if self.progress.pods_only else ()
+            texts = (self.scope.fill(query), *((by_instance,) if by_instance else ()), *by_pod)
+            if await self._first(signal, texts):
+                await self._more(signal, query)
+                return
+        for name in _recorded(signal, self.names):
+            if await self._first(signal, self.scope.recorded(name)):
+                return
 
-    async def more(signal: Signal, query: str) -> None:
-        if signal.seasonal:
-            for back in (_DAY, 7 * _DAY):
-                shift = timedelta(seconds=back)
-                then = Window(
-                    request.at - shift - timedelta(seconds=1_800),
-                    request.at - shift + timedelta(seconds=900),
-                )
-                reading = await _read(
-                    source, slow.fill(query), then, _HISTORY_STEP, timeout, progress
-                )
-                if reading is not None and reading.series:
-                    progress.history.setdefault(signal.name, []).append(reading)
-        if signal.trend:
-            span = Window.before(request.at, _TREND_SECONDS)
-            reading = await _read(source, slow.fill(query), span, trend_step, timeout, progress)
+    async def _first(self, signal: Signal, texts: Iterable[str]) -> bool:
+        window = self.progress.window
+        step = max(self.progress.resolution, round(window.seconds / _MOST_POINTS))
+        for text in texts:
+            reading = await self._ask(text, window, step)
             if reading is not None and reading.series:
-                progress.trends[signal.name] = reading
+                self.progress.now[signal.name] = reading
+                return True
+        return False
 
-    await asyncio.gather(*(one(signal) for signal in signals))
+    async def _more(self, signal: Signal, query: str) -> None:
+        """Other days and the last hours, where the signal asks for them."""
+        at, asked = self.request.at, self.slow.fill(query)
+        for back in (_DAY, 7 * _DAY) if signal.seasonal else ():
+            then = at - timedelta(seconds=back)
+            window = Window(then - timedelta(seconds=1_800), then + timedelta(seconds=900))
+            reading = await self._ask(asked, window, _HISTORY_STEP)
+            if reading is not None and reading.series:
+                self.progress.history.setdefault(signal.name, []).append(reading)
+        if signal.trend:
+            step = max(self.progress.resolution, _HISTORY_STEP)
+            reading = await self._ask(asked, Window.before(at, _TREND_SECONDS), step)
+            if reading is not None and reading.series:
+                self.progress.trends[signal.name] = reading
+
+    async def _ask(self, query: str, window: Window, step: float) -> Reading | None:
+        timeout = self.request.deadline_seconds
+        return await _read(self.source, query, window, step, timeout, self.progress)
+
+
+def _recorded(signal: Signal, names: frozenset[str]) -> list[str]:
+    """Recording rules that hold a signal, by name; rules are named `level:metric:operations`.
+
+    Source: Prometheus' advice on the naming of recording rules.
+    """
+    if signal.recorded is None:
+        return []
+    pattern = re.compile(signal.recorded)
+    return sorted(name for name in names if ":" in name and pattern.search(name))[:_MOST_RECORDED]
 
 
 async def _read(

@@ -39,6 +39,7 @@ class Facts:
 
     observations: by signal name, ordered by entity.
     findings: probe results that looked in time, by node and probe.
+    is_declared: whether an alert or a person says that something is wrong, whatever the series show.
     search: `service`, `node` and `old` lines, ready to be searched.
     named_nodes: nodes that the alert's labels name.
     is_stale: True when probes ran after the level had come back, so that a clean finding clears nothing.
@@ -60,6 +61,7 @@ class Facts:
     changes_read: bool
     resolution_seconds: float
     named_nodes: frozenset[str] = frozenset()
+    is_declared: bool = False
     search: Mapping[str, LineSearch] = field(default_factory=dict, compare=False, repr=False)
 
 
@@ -108,6 +110,7 @@ def establish(collected: Collected, catalogue: Catalogue) -> Facts:
         changes_read=collected.states.get("events") is not SourceState.UNREACHABLE,
         resolution_seconds=collected.resolution_seconds,
         named_nodes=frozenset(collected.request.labels.values()) & frozenset(collected.nodes),
+        is_declared=bool(collected.request.symptoms),
         search={
             "service": LineSearch(collected.service_lines),
             "node": LineSearch(collected.node_lines),

@@ -214,7 +214,9 @@ class Bench:
     def _change(self, test: ChangeTest) -> Judgement:
         if not self.facts.changes_read:
             return _UNKNOWN
-        latest = self.facts.incident.window.start
+        incident = self.facts.incident
+        # Without an onset nothing that was changed so far is too late.
+        latest = incident.window.start if incident.is_seen else incident.window.end
         owners = self._owners(test.owner)
         for change in reversed(self.facts.changes):
             if change.kind not in test.kinds or change.at > latest:
@@ -262,6 +264,10 @@ def _holds(test: SignalTest, item: Observation) -> bool | None:
             return None
         if usual:
             moved = Movement.FLAT
+    calm = test.movement in (Movement.NOT_UP, Movement.NOT_DOWN)
+    if calm and moved is Movement.FLAT and item.is_lost_in_noise(test.ratio, test.delta):
+        # It stands elsewhere than before, but the time before was too restless to call that a move or calm.
+        return None
     match test.movement:
         case Movement.UP | Movement.DOWN | Movement.FLAT:
             return moved is test.movement

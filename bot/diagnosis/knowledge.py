@@ -5,6 +5,7 @@ A directory holds `<cause id>.yaml`, `signals/*.yaml` and `findings/*.yaml`; the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from bot.locales import templates_root
 
 _SIGNAL_KEYS = (
     "title", "layer", "unit", "queries", "floor", "ratio", "symptom", "direction", "seasonal", "trend",
+    "recorded",
 )  # fmt: skip
 
 
@@ -159,6 +161,13 @@ def _signal(reader: Reader, name: str) -> Signal:
         seasonal=reader.flag((name, "seasonal"), default=False),
         trend=reader.flag((name, "trend"), default=False),
     )
+    if reader.at((name, "recorded")) is not None:
+        pattern = reader.text((name, "recorded"))
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            reader.fault((name, "recorded"), f"recorded is no regular expression: {error}")
+        signal = replace(signal, recorded=pattern)
     if symptom is not None:
         signal = replace(signal, symptom=reader.choice((name, "symptom"), SymptomKind))
     return signal

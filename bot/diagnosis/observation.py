@@ -109,6 +109,16 @@ class Observation:
             return Movement.DOWN
         return Movement.FLAT
 
+    def is_lost_in_noise(self, ratio: float | None = None, delta: float | None = None) -> bool:
+        """Whether only the noise of the time before keeps a step from counting as a move."""
+        if not self.is_known:
+            return False
+        step = ratio if ratio is not None else self.signal.ratio
+        step = step if step >= 1 else 1 / max(step, 1e-9)
+        least = max(delta if delta is not None else self.signal.floor, 1e-12)
+        large = abs(self.delta) >= least and (self.ratio >= step or self.ratio <= 1 / step)
+        return large and abs(self.deviation) < _SIGNIFICANT
+
     def has_stopped(self) -> bool | None:
         """Whether next to nothing is left of what was there; None when unknown."""
         if self.ended:
@@ -146,6 +156,9 @@ def entity_of(series: Series) -> Entity:
     if not node and "instance" in labels:
         node = labels["instance"].rsplit(":", 1)[0]
     keys: tuple[str, ...] = ("gpu", "device", "peer", "container", "mountpoint")
+    workload = labels.get("exported_pod") or labels.get("pod")
+    if workload and not node and "instance" not in labels and "gpu" not in labels:
+        return Entity("", workload)
     if "instance" not in labels:
         # Streams of a log store: there these name the program, on a scraped series they name the scrape.
         keys = (*keys, "service", "app", "job", "unit")

@@ -42,6 +42,7 @@ class Scope:
         for placeholder, text in (
             ("$service", own),
             ("$name", f'service="{name}"'),
+            ("$pods", self.pods),
             ("$node", f'node=~"{nodes}"'),
             ("$host", f'Hostname=~"{nodes}"'),
             ("$container", f'container="{name}"'),
@@ -57,6 +58,35 @@ class Scope:
             return None
         asked = query.replace("$node", f'instance=~"({any_of(self.nodes)})(:[0-9]+)?"')
         return self.fill(re.sub(r"by \(node(?=[,)])", "by (instance", asked))
+
+
+    def by_pod(self, query: str) -> tuple[str, ...]:
+        """The same question where series carry only the pod: by its name, which begins with the service's.
+
+        The GPU exporter's own pod is in `pod` and the workload in `exported_pod`, or the other way round where the
+        scrape honours labels; so the workload's label is asked first.
+        """
+        if self.service.selectors or not re.search(r"\$(service|host)\b", query):
+            return ()
+        return tuple(
+            self.fill(
+                re.sub(r"by \((node|Hostname)(?=[,)])", f"by ({label}", query)
+                .replace("$service", f'{label}=~"{self.pods}"')
+                .replace("$host", f'{label}=~"{self.pods}"')
+            )
+            for label in (("exported_pod", "pod") if "$host" in query else ("pod",))
+        )
+
+    def recorded(self, name: str) -> tuple[str, ...]:
+        """A recording rule's series of this service."""
+        own = dict.fromkeys((self.fill(f"{name}{{$service}}"), self.fill(f"{name}{{$name}}")))
+        return (*own, *self.by_pod(f"{name}{{$service}}"))
+
+    @property
+    def pods(self) -> str:
+        """A regular expression for the names of the service's pods."""
+        name = re.escape(self.service.name).replace("\\-", "-").replace("\\", "\\\\")
+        return f"{name}(-[a-z0-9]+)*"
 
 
 def any_of(names: Iterable[str]) -> str:

@@ -22,7 +22,7 @@ _UNDECIDED = 0.0
 """Log-odds of `not_established` while a symptom is seen; a cause with its prior needs about three to pass it."""
 
 _NOTHING_SEEN = 3.0
-"""Log-odds of `not_established` while nothing that users notice deviates."""
+"""Log-odds of `not_established` while nothing that users notice deviates and nobody says that it does."""
 
 _BENEATH = 2.0
 """How far the other links of a chain stay beneath its root, in log-odds."""
@@ -43,7 +43,8 @@ def rank(facts: Facts, catalogue: Catalogue) -> tuple[Ranked, ...]:
     weighed = {name: weigh(cause, facts, catalogue) for name, cause in catalogue.causes.items()}
     chains = find_chains(weighed, facts, catalogue)
     scores = _with_chains({name: item.log_odds for name, item in weighed.items()}, weighed, chains)
-    scores[NOT_ESTABLISHED] = _UNDECIDED if facts.incident.is_seen else _NOTHING_SEEN
+    seen = facts.incident.is_seen or facts.is_declared
+    scores[NOT_ESTABLISHED] = _UNDECIDED if seen else _NOTHING_SEEN
     shares = _softmax(scores)
     shares = _capped(shares, weighed, undecided(weighed, facts, catalogue))
     ranked = [

@@ -23,6 +23,9 @@ from bot.domain.instant import Window
 _LASTING_RATES = 3
 """Rate windows that a deviation must last; a shorter one is a blip. Basis: one window is smeared by the rate itself."""
 
+_LASTING_LEVEL, _LASTING_SCRAPES = 300.0, 6
+"""The same for what is no rate: five minutes and six scrapes. Basis: judgement."""
+
 _STANDING = 1.6
 """How many times the better of two other days a level must be to count as wrong all along. Basis: judgement."""
 
@@ -75,7 +78,7 @@ def find_incident(collected: Collected, catalogue: Catalogue) -> Incident:
             if shift is None:
                 continue
             span = Window(shift.onset, shift.end or at)
-            if span.seconds < _LASTING_RATES * collected.rate_seconds:
+            if span.seconds < _lasting(collected, reading.query):
                 continue
             observation = observe(
                 signal, series, query=reading.query, source="metrics", window=reading.window,
@@ -120,6 +123,14 @@ def find_incident(collected: Collected, catalogue: Catalogue) -> Incident:
         is_over=end is not None,
         sightings=tuple(sightings.values()),
     )
+
+
+def _lasting(collected: Collected, query: str) -> float:
+    """Seconds that a deviation must last: a rate is smeared by its window, a level or a recorded value is not."""
+    smeared = _LASTING_RATES * collected.rate_seconds
+    if "rate(" in query:
+        return smeared
+    return min(smeared, max(_LASTING_LEVEL, _LASTING_SCRAPES * collected.resolution_seconds))
 
 
 def _without_onset(collected: Collected, catalogue: Catalogue) -> Incident:

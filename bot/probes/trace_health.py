@@ -20,6 +20,8 @@ ACCEPTED_RATIO = 0.95
 """Our judgement: exporters retry, so that more than one span in twenty refused or dropped is a loss of coverage."""
 WINDOW_SECONDS = 1.0
 """Our judgement: long enough for a batch processor under load; where none came in it, the totals since start tell."""
+LOOKS = 5
+"""Our judgement: five looks in a second meet a connection that is opened for a batch now and then."""
 SCRAPE_TIMEOUT_SECONDS = 1.5
 """Our judgement: two scrapes and the window must fit the deadline."""
 
@@ -38,14 +40,19 @@ def trace_health(context: ProbeContext, arguments: Arguments) -> Reading:
     settings = trace_settings(context.proc, pids)
     not_checked: list[str] = []
     before = _counts(target.metrics_url, [])
-    if before is not None:
-        context.wait(WINDOW_SECONDS)
-    after = _counts(target.metrics_url, not_checked)
     peers: tuple[str, ...] = ()
-    try:
-        peers = collector_peers(service_sockets(context.proc, pids)[0], settings.endpoint)
-    except ProbeError as failure:
-        not_checked.append(f"connections: {failure}")
+    for look in range(LOOKS):
+        # Some exporters open a connection for each batch, so that one look is not enough.
+        if look:
+            context.wait(WINDOW_SECONDS / (LOOKS - 1))
+        try:
+            peers = collector_peers(service_sockets(context.proc, pids)[0], settings.endpoint)
+        except ProbeError as failure:
+            not_checked.append(f"connections: {failure}")
+            break
+        if peers and before is None:
+            break
+    after = _counts(target.metrics_url, not_checked)
     counts = _recent(before, after)
     findings = _findings(settings, counts, peers)
     if not findings:
@@ -55,9 +62,14 @@ def trace_health(context: ProbeContext, arguments: Arguments) -> Reading:
         elif peers:
             not_checked = []
             findings.append(info("trace.ok", "exporter configured and connected"))
-        else:
+        elif settings.is_configured:
             not_checked.append(
                 "export: the exporter has no counters on the metrics page and no connection now"
+            )
+        else:
+            not_checked.append(
+                "tracing: no sign of it in flags, environment, counters and connections; "
+                "the program itself may set it up, which the traces' own store tells"
             )
     return Reading(
         findings=tuple(findings),
@@ -97,12 +109,12 @@ def _findings(
 ) -> list[Finding]:
     if settings.switched_off_by is not None:
         return [_not_configured(f"tracing is switched off by {settings.switched_off_by}")]
-    # Tracing may be set up in the program itself: its counters or its connection then tell.
-    if not settings.is_configured and counts is None and not peers:
+    # A program of its own may set tracing up in its code; a server of this list cannot.
+    if settings.engine and not settings.is_configured and counts is None and not peers:
         return [
             _not_configured(
-                "no exporter in the service's flags and environment, no exporter counters, "
-                "no connection to a collector"
+                f"{settings.engine} runs without a tracing flag or OTEL variable, "
+                "without exporter counters and without a connection to a collector"
             )
         ]
     ratio = None if counts is None else counts.accepted_ratio

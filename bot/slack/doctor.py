@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import secrets
+import time
+
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.signature import SignatureVerifier
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.settings import Settings
@@ -26,6 +32,9 @@ async def check_slack(settings: Settings) -> list[Verdict]:
                 "neither SLACK_SIGNING_SECRET (HTTP) nor SLACK_APP_TOKEN (Socket Mode) is set; set one",
             )
         )
+    if settings.public_url and settings.slack_signing_secret and not settings.slack_app_token:
+        secret = settings.slack_signing_secret.get_secret_value()
+        verdicts.append(await _door(settings.public_url, secret))
     if settings.slack_bot_token is None:
         verdicts.append(
             ("fail", "token", "SLACK_BOT_TOKEN is not set; copy it from the app's page")
@@ -40,6 +49,46 @@ async def check_slack(settings: Settings) -> list[Verdict]:
     if settings.slack_app_token is not None:
         verdicts.append(await _socket(client, settings.slack_app_token.get_secret_value()))
     return verdicts
+
+
+async def _door(public_url: str, secret: str) -> Verdict:
+    """Knocks at the bot's own public address as Slack does: what stands in front of it may refuse such requests."""
+    challenge = secrets.token_hex(8)
+    raw = json.dumps({"type": "url_verification", "challenge": challenge})
+    stamp = str(int(time.time()))
+    signature = SignatureVerifier(secret).generate_signature(timestamp=stamp, body=raw)
+    headers = {
+        "content-type": "application/json",
+        "x-slack-request-timestamp": stamp,
+        "x-slack-signature": signature or "",
+    }
+    url = f"{public_url.rstrip('/')}/slack/events"
+    try:
+        async with (
+            asyncio.timeout(TIMEOUT_SECONDS),
+            aiohttp.ClientSession() as session,
+            session.post(url, data=raw, headers=headers, allow_redirects=False) as response,
+        ):
+            body = (await response.content.read(4096)).decode(errors="replace")
+    except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
+        return (
+            "warn",
+            "door",
+            f"RCA_PUBLIC_URL: no answer from here ({type(error).__name__}); start the bot, then check again",
+        )
+    if response.status == 200 and challenge in body:
+        return ("ok", "door", "a signed request to RCA_PUBLIC_URL reaches the bot")
+    if response.status == 401:
+        return (
+            "fail",
+            "door",
+            "RCA_PUBLIC_URL answers 401; SLACK_SIGNING_SECRET or a clock differs",
+        )
+    return (
+        "fail",
+        "door",
+        f"RCA_PUBLIC_URL answers {response.status}; let POST /slack/events through unchanged (proxy, WAF, login)",
+    )
 
 
 async def _token(client: AsyncWebClient) -> list[Verdict]:

@@ -73,7 +73,12 @@ class Receiver:
             if faults:
                 return _json({"response_action": "errors", "errors": faults})
         try:
-            await self._keep(kind, body)
+            try:
+                await self._keep(kind, body)
+            except UnicodeEncodeError:
+                # Half of a character pair, which JSON can carry and UTF-8 cannot.
+                body = _whole(body)
+                await self._keep(kind, body)
         except StoreError as error:
             log.error("slack.not_durable", kind=kind, reason=error.reason.value, error=str(error))
             return self._regret(kind, body)
@@ -141,6 +146,19 @@ class Receiver:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _whole(value: Any) -> Any:
+    """The same payload with a replacement mark for every half of a character pair."""
+    match value:
+        case str():
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        case Mapping():
+            return {_whole(key): _whole(item) for key, item in value.items()}
+        case list():
+            return [_whole(item) for item in value]
+        case _:
+            return value
 
 
 def _json(body: Mapping[str, Any]) -> BoltResponse:

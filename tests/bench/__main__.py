@@ -3,9 +3,15 @@
 import asyncio
 import sys
 
-from tests.bench import hypotheses, slash_ack
+from tests.bench import agent_gpu, agent_idle, diagnosis, hypotheses, slash_ack
 
-BENCHES = {"hypotheses": hypotheses.run, "slash_ack": slash_ack.run}
+BENCHES = {
+    "agent_gpu": agent_gpu.run,
+    "agent_idle": agent_idle.run,
+    "diagnosis": diagnosis.run,
+    "hypotheses": hypotheses.run,
+    "slash_ack": slash_ack.run,
+}
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.app import open_ports
-from bot.cause import Catalogue
+from bot.cause import Catalogue, Cause
 from bot.diagnosis.collect import collect
 from bot.diagnosis.collected import Collected
 from bot.diagnosis.engine import assess
@@ -261,12 +261,15 @@ def calibration(
     fitted = _fit(recorded, answers)
     inside = [_first(one, answers[one.id], *fitted) for one in recorded]
     outside: list[tuple[float, bool]] = []
+    common: list[tuple[float, bool]] = []
     lines = []
     for name, held in sorted(families.items()):
         rest = [one for one in recorded if one not in held]
         temperature, shift = _fit(rest, answers)
         found = [_first(one, answers[one.id], temperature, shift) for one in held]
         outside += found
+        strangers = judge_all(held, _with_common_weights(catalogue, name))
+        common += [_first(one, strangers[one.id], 1.0, 0.0) for one in held]
         lines.append(
             f"  without {name:<16} n {len(held):2d}  AC@1 {_share(found):.3f}  "
             f"(sharpness {1 / temperature:.2f}, abstention {shift:+.1f} from the other {len(rest)})"
@@ -275,9 +278,38 @@ def calibration(
         "calibration           AC@1   calibration error (5 bins)",
         f"as shipped           {_share(shipped):6.3f}  {_error(shipped):.3f}",
         f"fitted, in sample    {_share(inside):6.3f}  {_error(inside):.3f}",
-        f"family left out      {_share(outside):6.3f}  {_error(outside):.3f}",
+        f"family left out      {_share(outside):6.3f}  {_error(outside):.3f}  (scale fitted on the others)",
+        f"                     {_share(common):6.3f}  {_error(common):.3f}  (weights the mean of the others')",
         *lines,
     ]
+
+
+def _with_common_weights(catalogue: Catalogue, family: str) -> Catalogue:
+    """The causes of one family as if nobody had weighed them: all their evidence counts as the others' does on average."""
+    others = [cause for cause in catalogue.causes.values() if cause.category.value != family]
+    rules = [rule for cause in others for rule in cause.evidence]
+    positive = statistics.fmean(rule.weight for rule in rules if rule.weight > 0)
+    negative = statistics.fmean(rule.weight for rule in rules if rule.weight < 0)
+    absent = statistics.fmean(rule.absent for rule in rules)
+    prior = statistics.fmean(cause.prior for cause in others)
+
+    def plain(cause: Cause) -> Cause:
+        return replace(
+            cause,
+            prior=prior,
+            evidence=tuple(
+                replace(rule, weight=positive if rule.weight > 0 else negative, absent=absent)
+                for rule in cause.evidence
+            ),
+        )
+
+    return replace(
+        catalogue,
+        causes={
+            name: plain(cause) if cause.category.value == family else cause
+            for name, cause in catalogue.causes.items()
+        },
+    )
 
 
 def _first(

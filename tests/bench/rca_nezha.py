@@ -24,7 +24,6 @@ from tests.bench.rca_files import read_json, rows, table, values
 
 _MEASURES = {
     "CpuUsageRate(%)": (Aspect.CPU, "rate"),
-    "MemoryUsage(Mi)": (Aspect.MEMORY, "usage"),
     "PodServerLatencyP90(s)": (Aspect.LATENCY, "p90"),
     "PodServerLatencyP95(s)": (Aspect.LATENCY, "p95"),
     "PodServerLatencyP99(s)": (Aspect.LATENCY, "p99"),

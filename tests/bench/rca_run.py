@@ -56,8 +56,8 @@ def main(root: Path, out: Path, scorer: Path | None) -> int:
         seconds = time.monotonic() - began
         sys.stdout.write(f"{target}: {len(predictions)} cases, {seconds:.1f} s\n")
         sys.stdout.flush()
-        if scorer is not None:
-            answers = root / name / "truth.json"
+        answers = root / name / "truth.json"
+        if scorer is not None and answers.exists():
             subprocess.run(
                 [sys.executable, str(scorer), "--truth", str(answers), "--pred", str(target)],
                 check=True,

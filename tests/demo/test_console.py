@@ -1,3 +1,5 @@
+from collections.abc import AsyncIterator
+
 import httpx
 import pytest
 
@@ -26,7 +28,7 @@ def actions() -> Actions:
 
 
 @pytest.fixture
-async def client(actions: Actions):
+async def client(actions: Actions) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(create_app(actions.apply, actions.p99))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8") as client:
         yield client

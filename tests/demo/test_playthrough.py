@@ -18,7 +18,7 @@ import pytest
 
 MINUTES = 60
 
-pytestmark = pytest.mark.timeout(9 * MINUTES)
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(9 * MINUTES)]
 
 
 def play(fault: str, tmp_path: Path) -> dict[str, Any]:

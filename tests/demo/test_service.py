@@ -1,6 +1,7 @@
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,6 +46,13 @@ def metric(client: httpx.Client, series: str, path: str = "/metrics") -> float:
     return float(found[1])
 
 
+def wait_until_booked(client: httpx.Client, requests: int) -> None:
+    """A request is booked just after its answer has left."""
+    deadline = time.monotonic() + 10
+    while metric(client, "http_server_request_duration_seconds_count") < requests:
+        assert time.monotonic() < deadline, "the requests were not booked"
+
+
 def slowest_of_many(client: httpx.Client, count: int = 24) -> float:
     def one(_: int) -> float:
         return client.post("/v1/translate", json={"text": TEXT}).elapsed.total_seconds()
@@ -64,6 +72,7 @@ def test_request_is_translated(client: httpx.Client) -> None:
 def test_stages_add_up_to_the_time_of_the_request(client: httpx.Client) -> None:
     for _ in range(5):
         client.post("/v1/translate", json={"text": TEXT})
+    wait_until_booked(client, 5)
 
     page = client.get("/metrics").text
     stages = dict(re.findall(r'app_stage_duration_seconds_sum\{stage="(\w+)"\} (\S+)', page))
@@ -127,6 +136,9 @@ def test_logs_are_json_lines_that_say_nothing_unusual(client: httpx.Client, tmp_
     for _ in range(100):
         client.post("/v1/translate", json={"text": "thank you"})
 
-    lines = [json.loads(line) for line in (tmp_path / LOG_FILE).read_text().splitlines()]
+    deadline = time.monotonic() + 10
+    while "requests served" not in (text := (tmp_path / LOG_FILE).read_text()):
+        assert time.monotonic() < deadline, "no line was written"
+    lines = [json.loads(line) for line in text.splitlines()]
     assert {"count": 100, "level": "info"}.items() <= lines[-1].items()
     assert {line["level"] for line in lines} == {"info"}

@@ -64,8 +64,7 @@ async def test_an_incident_that_nobody_takes_calls_the_on_call_group_at_growing_
     sent = []
     for minute in range(120):
         door.now[0] = NOW + timedelta(minutes=minute, seconds=1)
-        for message in await one_timer(door):
-            sent.append((minute, message["context"]["group"]))
+        sent += [(minute, item["context"]["group"]) for item in await one_timer(door)]
     assert sent == [(5, "S0ONCALL"), (15, "S0ONCALL"), (35, "S0ONCALL")]
 
 

@@ -143,8 +143,18 @@ def _traced(
     return look(trace_health, tree.context(services={"svc": target}), service="svc")
 
 
-def test_service_without_any_exporter_is_not_configured(tree: Tree) -> None:
-    assert ids(_traced(tree, "PATH=/bin\0HOME=/root")) == ["trace.not_configured"]
+@pytest.mark.parametrize(
+    "command",
+    ["vllm\0serve\0m", "python3\0-m\0vllm.entrypoints.openai.api_server", "/opt/tritonserver/bin/tritonserver"],
+)  # fmt: skip
+def test_inference_server_without_any_exporter_is_not_configured(tree: Tree, command: str) -> None:
+    assert ids(_traced(tree, "PATH=/bin\0HOME=/root", command=command)) == ["trace.not_configured"]
+
+
+def test_program_of_its_own_may_trace_without_a_sign_and_is_not_accused(tree: Tree) -> None:
+    reading = _traced(tree, "PATH=/bin\0HOME=/root")
+    assert ids(reading) == []
+    assert "the program itself may set it up" in reading.not_checked[-1]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from bot.domain.action_item import ActionStatus
 from bot.domain.hypothesis import HypothesisStatus
 from bot.domain.timeline import EntryKind
 from tests.slack.conftest import CHANNEL, Stage
+from tests.slack.test_receiver import post
 
 
 async def test_message_edit_and_delete_follow_the_author(stage: Stage) -> None:
@@ -82,6 +83,37 @@ async def test_retries_and_repeats_enter_the_timeline_once(stage: Stage) -> None
     await stage.calm()
     texts = [e.text.en for e in await stage.entries() if e.kind is EntryKind.MESSAGE and e.text]
     assert texts == ["rolled back to v41", "error rate is falling"]
+
+
+async def test_only_what_is_new_is_kept_and_a_broadcast_reply_is(stage: Stage) -> None:
+    thread = await stage.start()
+    await stage.calm()
+    base = {"type": "message", "channel": CHANNEL, "user": "U0SRE", "thread_ts": thread}
+    subtypes = ("thread_broadcast", "me_message", "channel_topic", "channel_join", "bot_add")
+    for place, subtype in enumerate(subtypes):
+        ts = f"1772587100.00010{place}"
+        event = {**base, "subtype": subtype, "text": subtype, "ts": ts}
+        assert (await stage.deliver(stage.event(event, f"EvS{place}"))).status_code == 200
+    await stage.calm()
+    kept = [e.text.en for e in await stage.entries() if e.kind is EntryKind.MESSAGE and e.text]
+    assert kept == ["thread_broadcast", "me_message"]
+
+
+async def test_half_of_a_character_pair_is_kept_as_a_mark_and_stops_nothing(stage: Stage) -> None:
+    thread = await stage.start()
+    event = {
+        "type": "message",
+        "channel": CHANNEL,
+        "user": "U0SRE",
+        "text": "cut \ud83d here, whole \U0001f525 there",
+        "ts": "1772587200.000100",
+        "thread_ts": thread,
+    }
+    raw = json.dumps(stage.event(event, "EvHalf"))
+    assert (await post(stage, raw)).status_code == 200
+    entry = await stage.entry(lambda e: e.data.get("ts") == event["ts"])
+    assert entry.text is not None
+    assert entry.text.en == "cut \ufffd here, whole \U0001f525 there"
 
 
 async def test_app_mention_and_message_of_one_message_act_once(stage: Stage) -> None:

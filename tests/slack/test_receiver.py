@@ -15,7 +15,7 @@ from bot.domain.timeline import EntryKind
 from tests.slack.conftest import CHANNEL, Stage, staged
 
 
-async def _post(stage: Stage, raw: str, *, form: bool = False, **headers: str) -> httpx.Response:
+async def post(stage: Stage, raw: str, *, form: bool = False, **headers: str) -> httpx.Response:
     stamp = str(int(time.time()))
     sign = SignatureVerifier(stage.config.signing_secret)
     signed = {
@@ -46,7 +46,7 @@ async def test_badly_signed_request_is_401_and_its_body_is_in_no_log(
 ) -> None:
     caplog.set_level("DEBUG")
     raw = json.dumps(stage.event({"type": "message", "text": "very private words"}))
-    response = await _post(stage, raw, **headers)
+    response = await post(stage, raw, **headers)
     assert response.status_code == 401
     assert "very private words" not in caplog.text
     assert await stage.bot.services.queue.depth() == 0
@@ -54,8 +54,8 @@ async def test_badly_signed_request_is_401_and_its_body_is_in_no_log(
 
 async def test_challenge_is_answered_only_when_it_is_signed(stage: Stage) -> None:
     raw = json.dumps({"type": "url_verification", "challenge": "c-1", "token": "x"})
-    assert (await _post(stage, raw)).json()["challenge"] == "c-1"
-    assert (await _post(stage, raw, **{"x-slack-signature": "v0=1"})).status_code == 401
+    assert (await post(stage, raw)).json()["challenge"] == "c-1"
+    assert (await post(stage, raw, **{"x-slack-signature": "v0=1"})).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ async def test_challenge_is_answered_only_when_it_is_signed(stage: Stage) -> Non
     ids=["rate_limited", "unknown_event", "archive", "unknown_type"],
 )
 async def test_payload_that_nobody_asked_for_is_acknowledged(stage: Stage, body: dict) -> None:
-    assert (await _post(stage, json.dumps(body))).status_code == 200
+    assert (await post(stage, json.dumps(body))).status_code == 200
 
 
 @pytest.mark.parametrize("raw", ["", "{", "[1]", '"x"', "null", "\x00"], ids=range(6))
 async def test_body_that_is_no_payload_crashes_nothing(stage: Stage, raw: str) -> None:
-    response = await _post(stage, raw)
+    response = await post(stage, raw)
     assert response.status_code < 500 or response.status_code == 503
     assert (await stage.deliver(stage.event({"type": "x"}))).status_code == 200
 
@@ -155,7 +155,7 @@ async def test_dead_redis_asks_for_the_event_again_and_tells_the_person(
                     "is_enterprise_install": "false",
                 }
             )
-            answer = await _post(stage, form, form=True)
+            answer = await post(stage, form, form=True)
             assert answer.status_code == 200
             assert "REDIS_URL" in answer.json()["text"]
         finally:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+from slack_bolt.async_app import AsyncApp
+
+from bot.slack import socket
+from bot.slack.socket import SocketMode
 from bot.workspace.config import Transport, WorkspaceConfig
 from tests.slack.conftest import CHANNEL, staged
 
@@ -35,3 +44,53 @@ async def test_socket_mode_carries_commands_and_survives_a_lost_connection(
         await stage.client.advance_clock(61)
         await stage.entry(lambda e: e.text is not None and e.text.en == "still here")
         assert stage.bot._slack.state()["mode"] == "socket"
+
+
+class _Client:
+    """A client of the library as the watch sees it."""
+
+    def __init__(self, heard: float | None) -> None:
+        self.last_ping_pong_time = heard
+
+    async def is_connected(self) -> bool:
+        return True
+
+
+def _mode() -> SocketMode:
+    return SocketMode(AsyncApp(name="t", signing_secret="s", token="xoxb-1"), "xapp-1")
+
+
+async def test_connection_that_is_up_and_deaf_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(socket, "DEAF_AFTER_SECONDS", 0.05)
+    mode = _mode()
+    deaf: Any = SimpleNamespace(client=_Client(time.time() - 1000))
+    async with asyncio.timeout(5):
+        await mode._watch(deaf, asyncio.Event())
+    assert mode.is_connected is False
+    assert mode.last_error == "connected but deaf"
+
+
+async def test_connection_that_is_heard_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "LOOK_SECONDS", 0.01)
+    mode, stop = _mode(), asyncio.Event()
+    well: Any = SimpleNamespace(client=_Client(time.time()))
+    watching = asyncio.create_task(mode._watch(well, stop))
+    deadline = time.monotonic() + 5
+    while not mode.is_connected and time.monotonic() < deadline:
+        await asyncio.sleep(0.01)
+    assert mode.is_connected is True
+    assert not watching.done()
+    stop.set()
+    await watching
+
+
+async def test_close_that_hangs_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "CLOSE_SECONDS", 0.05)
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    handler: Any = SimpleNamespace(close_async=hang)
+    async with asyncio.timeout(5):
+        await _mode()._close(handler)

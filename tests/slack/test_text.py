@@ -17,10 +17,12 @@ import bot.slack.text
 from bot.blockkit.validate import validate_message
 from bot.cause import Catalogue
 from bot.domain.alert import Alert, AlertStatus
+from bot.domain.finding import ProbeStatus
 from bot.domain.hypothesis import Hypothesis, Symptom
 from bot.domain.incident import Incident, IncidentStatus
 from bot.domain.responder import Severity
 from bot.domain.text import Locale, Localized
+from bot.errors import Reason
 from bot.inventory import Inventory
 from bot.locales import catalogue, templates_root
 from bot.message import Message
@@ -170,6 +172,32 @@ def test_alerts_of_one_notification_are_shown_with_their_own_state() -> None:
     text = prompt.parts[0].text
     assert "<http://prom.example/graph?g0.expr=a%3E0.5%7Cx|TTFT high second line>" in text
     assert "&lt;!channel&gt; look" in text
+
+
+def _evidence(reason: str, why: str, locale: Locale) -> str:
+    source = {"name": "metrics", "state": "unreachable", "count": 0, "reason": reason, "why": why}
+    context = {"sources": [source], "found": 0, "top": []}
+    message = Message(view="evidence", context=context)
+    return PRESENTER.present(message, _incident("t"), locale, {}).parts[0].text
+
+
+def test_gap_of_a_source_is_said_in_the_readers_language_with_the_detail_cut() -> None:
+    detail = "Prometheus: no answer in 3 s <!here> " + "x" * 400
+    chinese = _evidence("timeout", detail, Locale.ZH_CN)
+    assert "未在时限内应答 (Prometheus: no answer in 3 s &lt;!here&gt; xxx" in chinese
+    assert "…)" in chinese
+    assert len(chinese) < 400
+    assert "no answer in time (Prometheus" in _evidence("timeout", detail, Locale.EN)
+    # A job that was queued before there was a reason, and a word that nobody knows yet.
+    assert "(only words)" in _evidence("", "only words", Locale.ZH_CN)
+    assert "a_new_reason" in _evidence("a_new_reason", "", Locale.EN)
+
+
+def test_every_reason_of_a_gap_has_words_in_both_languages() -> None:
+    probe_ends = {status.value for status in ProbeStatus} - {"ok"}
+    for reason in {item.value for item in Reason} | probe_ends | {"empty", "partial"}:
+        english = catalogue(Locale.EN)[f"slack.reason_{reason}"]
+        assert english != catalogue(Locale.ZH_CN)[f"slack.reason_{reason}"]
 
 
 def test_every_sentence_is_in_both_languages_with_the_same_fields() -> None:

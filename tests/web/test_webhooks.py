@@ -144,7 +144,7 @@ async def test_without_the_token_nothing_is_read(store):
 
 
 async def test_open_webhooks_need_a_loopback_listener(store):
-    for host, status in (("127.0.0.1", 200), ("0.0.0.0", 401)):  # noqa: S104
+    for host, status in (("127.0.0.1", 200), ("0.0.0.0", 401)):
         settings = load_settings(
             {"RCA_WEBHOOK_OPEN": "1", "RCA_ALERT_CHANNEL": "C1", "RCA_HOST": host}
         )

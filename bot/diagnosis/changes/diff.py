@@ -10,7 +10,7 @@ from dataclasses import dataclass
 _COMMENT = re.compile(r"^\s*(//|#(?!include)|--\s|/\*|\*(\s|/|$)|<!--|;;)")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|\d+(?:\.\d+)?")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-_QUOTED = re.compile(r"[\"'`]([^\"'`\n]{1,80})[\"'`]")
+_QUOTED = re.compile(r"(?:\"([^\"\n]{1,80})\")|(?:'([^'\n]{1,80})')")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +69,8 @@ def read_diff(text: str) -> Difference:
     close()
     before = Counter(word for hunk in hunks for line in hunk.gone for word in _WORD.findall(line))
     after = Counter(word for hunk in hunks for line in hunk.came for word in _WORD.findall(line))
-    strings_before = {s for h in hunks for line in h.gone for s in _QUOTED.findall(line)}
-    strings_after = {s for h in hunks for line in h.came for s in _QUOTED.findall(line)}
+    strings_before = {s for h in hunks for line in h.gone for s in _strings(line)}
+    strings_after = {s for h in hunks for line in h.came for s in _strings(line)}
     return Difference(
         hunks=tuple(hunks),
         gone=before - after,
@@ -78,6 +78,10 @@ def read_diff(text: str) -> Difference:
         strings_gone=frozenset(strings_before - strings_after),
         strings_came=frozenset(strings_after - strings_before),
     )
+
+
+def _strings(line: str) -> list[str]:
+    return [double or single for double, single in _QUOTED.findall(line)]
 
 
 def parts_of(words: Iterable[str]) -> frozenset[str]:

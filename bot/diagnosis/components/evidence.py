@@ -18,7 +18,6 @@ class Aspect(StrEnum):
     REQUESTS = "requests"
     FAILURES = "failures"
     CPU = "cpu"
-    MEMORY = "memory"
 
 
 class CallSide(StrEnum):
@@ -56,7 +55,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
-    """One aspect of one component: seconds, requests a step, share 0..1, percent of its limit, or bytes.
+    """One aspect of one component: seconds, requests a step, share 0..1, or percent of its limit.
 
     statistic: which one where there are several, for example `p50`.
     """

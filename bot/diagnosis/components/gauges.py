@@ -1,4 +1,4 @@
-"""What a component's own gauges say: processor, memory, and the time in which it answers."""
+"""What a component's own gauges say: its processor, and the time in which it answers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from bot.diagnosis.components.evidence import (
     Track,
 )
 
-FLOORS = {Aspect.CPU: 2.0, Aspect.MEMORY: 1.0, Aspect.LATENCY: 0.005, Aspect.REQUESTS: 0.05}
-"""Below this a value is as good as zero: percent of the limit, MiB, seconds, requests a second. Basis: judgement."""
+FLOORS = {Aspect.CPU: 2.0, Aspect.LATENCY: 0.005, Aspect.REQUESTS: 0.05}
+"""Below this a value is as good as zero: percent of the limit, seconds, requests a second. Basis: judgement."""
 
 _SIGNIFICANT = 4.0
 _FULL = 3.0
 """Doublings at which a rise counts in full. Basis: judgement."""
 
-_CPU, _RESTART, _LATENCY, _GAP = 2.5, 1.5, 2.0, 3.0
-_RESTARTED = 0.6
+_CPU, _LATENCY, _GAP = 2.5, 2.0, 3.0
+"""Log-odds of each in full. Basis: judgement; on recorded benchmarks half or twice as much moves few ranks."""
+
 _FEWEST = 5
 
 
@@ -51,11 +52,11 @@ def rise_of(track: Track, floor: float) -> Rise | None:
 
 
 def blame_gauges(evidence: ComponentEvidence) -> Blame:
-    """A processor that works harder without more requests, and a process that began anew."""
+    """A processor that works harder without more requests."""
     blame: dict[str, list[Reason]] = {}
     for name in evidence.graph.nodes:
         reasons = blame.setdefault(name, [])
-        cpu, memory = evidence.gauge(name, Aspect.CPU), evidence.gauge(name, Aspect.MEMORY)
+        cpu = evidence.gauge(name, Aspect.CPU)
         requests = evidence.gauge(name, Aspect.REQUESTS)
         if cpu and (rise := rise_of(cpu.track, FLOORS[Aspect.CPU])) and rise.doublings:
             more = rise_of(requests.track, FLOORS[Aspect.REQUESTS]) if requests else None
@@ -66,16 +67,6 @@ def blame_gauges(evidence: ComponentEvidence) -> Blame:
                         kind="cpu",
                         detail=f"processor {2**rise.doublings:.1f} times its usual",
                         weight=_CPU * min(1.0, doublings / _FULL),
-                    )
-                )
-        if memory and memory.track.before and memory.track.settled is not None:
-            before, now = memory.track.before, memory.track.settled
-            if before.count >= _FEWEST and now < _RESTARTED * before.low:
-                reasons.append(
-                    Reason(
-                        kind="restart",
-                        detail=f"memory fell from {before.middle:.3g} to {now:.3g}: a new process",
-                        weight=_RESTART,
                     )
                 )
     return {name: tuple(reasons) for name, reasons in blame.items() if reasons}
