@@ -104,6 +104,10 @@ bench-rca: setup  ## public root-cause benchmarks: make bench-rca BENCH=DIR OUT=
 chaos: test-packages setup  ## kill -9 at every named point of the durable path
 	@$(PYTHON) -m pytest -m "" tests/scenarios/test_crash.py $(ARGS)
 
+fuzz: test-packages setup  ## thousands of generated alert bodies, commands and thread histories
+	@HYPOTHESIS_PROFILE=long $(PYTHON) -m pytest -o timeout=0 tests/slack/test_fuzz.py tests/slack/test_home.py \
+		tests/slack/test_text.py tests/commands tests/intake tests/web $(ARGS)
+
 lock:  ## resolve the dependencies anew
 	@$(PYTHON) -m pip install -q uv
 	@$(VENV)/bin/uv pip compile pyproject.toml --all-extras --group lint --group test --generate-hashes \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -11,6 +12,16 @@ from pathlib import Path
 
 import pytest
 import redis
+from hypothesis import settings
+
+# `make fuzz` sets it; without it every property takes the few examples of an ordinary run.
+settings.register_profile("long", max_examples=5_000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def examples(few: int, many: int = 5_000) -> int:
+    """How many examples a property takes: `few` in an ordinary run, `many` under `make fuzz`."""
+    return many if settings.get_current_profile_name() == "long" else few
 
 
 def free_port() -> int:

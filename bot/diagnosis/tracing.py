@@ -17,7 +17,7 @@ _PHASES = (
     ("h2d", re.compile(r"h2d|copy|to_device|host.?to.?device|memcpy|pinned|staging", re.IGNORECASE)),
     ("queue", re.compile(r"queue|wait|slot|schedul|batch", re.IGNORECASE)),
     ("frontend", re.compile(r"preproc|token|read|load|fetch|decode_input|resize|feature|parse", re.IGNORECASE)),
-    ("compute", re.compile(r"compute|infer|forward|execut|generat|prefill|decode|engine|model", re.IGNORECASE)),
+    ("compute", re.compile(r"compute|infer|forward|exec|generate|generation|prefill|decode|engine|model", re.IGNORECASE)),
 )
 _FEWEST_BEFORE = 3
 _FEWEST_DURING = 3

@@ -21,13 +21,13 @@ from bot.command import Command
 from bot.domain.timeline import EntryKind
 from bot.registry import collect
 from bot.slack.dispatch import CHINESE
+from tests.conftest import examples
 from tests.slack.conftest import CHANNEL, Stage
 from tests.slack.test_receiver import post
 
-LONG = settings.get_current_profile_name() == "long"
-# About six steps a history: 12 take a few seconds, 900 are more than 5,000 commands and events.
+# About six steps a history: 8 take a few seconds, 900 are more than 5,000 commands and events.
 HISTORIES = settings(
-    max_examples=900 if LONG else 12,
+    max_examples=examples(8, 900),
     deadline=None,
     # One bot lives through all histories, so a smaller one after a failure would prove nothing.
     phases=[Phase.explicit, Phase.generate],
@@ -167,7 +167,9 @@ def _form(text: str) -> dict[str, str]:
 
 async def _no_refusal(stage: Stage) -> None:
     """Nothing that the bot sent was refused, and nothing that it took failed for good."""
-    for entry in await stage.client.traffic():
+    after = getattr(stage, "looked_at", 0)
+    for entry in (await stage.client.get("traffic", after=str(after)))["traffic"]:
+        stage.looked_at = entry["seq"]  # type: ignore[attr-defined]
         if entry["direction"] != "from_app" or not isinstance(entry["answer"], dict):
             continue
         error = entry["answer"].get("error")

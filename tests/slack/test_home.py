@@ -24,6 +24,7 @@ from bot.slack.home import Desk, Proposal, Task, rows
 from bot.slack.home_view import HomeView
 from bot.store import approvals
 from bot.store.approvals import Approval
+from tests.conftest import examples
 from tests.slack.conftest import CHANNEL, Stage, staged
 from tests.slack.test_text import NOW, PRESENTER, _incident
 
@@ -154,7 +155,7 @@ async def test_home_that_is_switched_off_stops_nothing(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("locale", Locale)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25, 1_000), deadline=None)
 @given(
     text=st.text(
         st.one_of(st.characters(exclude_categories=["Cs"]), st.sampled_from("<>&*`!@#\n-~[]")),

@@ -32,6 +32,7 @@ from bot.slack.render import Renderer
 from bot.slack.split import sections
 from bot.slack.text import escape, link, plain, unescape
 from bot.sop import load_sop, shipped_sops
+from tests.conftest import examples
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 SOP = load_sop([shipped_sops()])
@@ -92,7 +93,7 @@ def test_pieces_are_short_and_lose_nothing(text: str) -> None:
     assert kept == re.sub(r"[\s`]", "", escape(text))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     st.text(
         alphabet=st.one_of(st.characters(), st.sampled_from("<>&*_~`|!@#\n{}%")), max_size=3000

@@ -26,7 +26,7 @@ class Trouble(StrEnum):
 
 
 _WORDS: dict[Trouble, str] = {
-    Trouble.TIMEOUT: r"deadline|time(d)?[ _-]?out|cancell?ed by client|context cancell?ed",
+    Trouble.TIMEOUT: r"deadline|time(d)?[ _-]?out|cancel(l)?ed by client|context cancel(l)?ed",
     Trouble.RETRIES: r"retr(y|ies)|attempts|backoff|exhausted",
     Trouble.STORAGE: r"no space left|disk|inode|volume .*full|log.*(throughput|bytes|volume)|read-only file system",
     Trouble.MEMORY: r"\boom|out[ _]of[ _]memory|oomkill|memory|heap|\brss\b|garbage|gc pause",
