@@ -115,7 +115,21 @@ class Responding:
     async def set_scope(
         self, incident_id: str, scope: Scope, via: Via, *, services: Sequence[str] = ()
     ) -> Recorded:
-        """Records the proposed or confirmed scope."""
+        """Records the scope that a person confirmed or corrected."""
+        draft = self._scope_draft(scope, via, services)
+        return await self.write(incident_id, via, lambda _: [draft], step="scope")
+
+    async def propose_scope(self, incident_id: str, scope: Scope, via: Via) -> Recorded:
+        """Records a proposed scope, unless it is the known one or a person has confirmed theirs meanwhile."""
+
+        def make(incident: Incident) -> list[Draft]:
+            if incident.scope.is_confirmed or incident.scope == scope:
+                return []
+            return [self._scope_draft(scope, via, ())]
+
+        return await self.write(incident_id, via, make, step="scope")
+
+    def _scope_draft(self, scope: Scope, via: Via, services: Sequence[str]) -> Draft:
         parts = {
             "nodes": list(scope.nodes),
             "replicas": list(scope.replicas),
@@ -127,8 +141,7 @@ class Responding:
         data: dict[str, Any] = {"op": "scope", **parts, "confirmed": scope.is_confirmed}
         if services:
             data["services"] = list(services)
-        draft = self._draft(EntryKind.SYSTEM, say(key, scope=words or "–"), via, data)
-        return await self.write(incident_id, via, lambda _: [draft], step="scope")
+        return self._draft(EntryKind.SYSTEM, say(key, scope=words or "–"), via, data)
 
     async def set_role(self, incident_id: str, role: Role, user: str, via: Via) -> Recorded:
         """Gives a role to a person."""

@@ -96,8 +96,7 @@ class Collecting:
         # An exporter's address is no node of the inventory: such a name would be asked for probes in vain.
         nodes = tuple(node for node in seen.nodes if node in known) or incident.scope.nodes
         proposed = replace(seen, nodes=nodes)
-        if proposed != incident.scope:
-            await self._services.responding.set_scope(incident.id, proposed, via)
+        await self._services.responding.propose_scope(incident.id, proposed, via)
 
 
 def _follow(incident: Incident, diagnosis: Diagnosis, reason: str) -> Sequence[Job]:

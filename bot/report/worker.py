@@ -6,6 +6,8 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -14,6 +16,8 @@ from typing import TypeVar
 from bot.errors import BotError, Reason
 
 T = TypeVar("T")
+
+ORPHAN_LOOK_SECONDS = 1.0
 
 
 class RenderWorker:
@@ -65,7 +69,9 @@ class RenderWorker:
     def _fresh(self) -> ProcessPoolExecutor:
         # Not a fork: the bot's process has threads and sockets that a child must not inherit.
         context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=_leave_interrupts)
+        self._pool = ProcessPoolExecutor(
+            1, mp_context=context, initializer=_begin, initargs=(os.getpid(),)
+        )
         self._pid = self._pool.submit(os.getpid)
         return self._pool
 
@@ -82,6 +88,13 @@ class RenderWorker:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _leave_interrupts() -> None:
-    """Ctrl-C is for the bot, which then stops its worker in order."""
+def _begin(owner: int) -> None:
+    """Ctrl-C is for the bot, which then stops its worker in order; a bot that was killed leaves no worker behind."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(owner,), daemon=True).start()
+
+
+def _end_with(owner: int) -> None:
+    while os.getppid() == owner:
+        time.sleep(ORPHAN_LOOK_SECONDS)
+    os._exit(1)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.domain.incident import IncidentStatus
+from bot.domain.incident import IncidentStatus, Scope
 from bot.domain.responder import Severity
 from bot.domain.text import Locale, Localized
 from bot.incidents.journal import Journal, UnknownIncidentError
@@ -120,3 +120,12 @@ async def test_an_unknown_incident_is_said_in_one_line(store):
     journal, _, _ = parts(store)
     with pytest.raises(UnknownIncidentError, match="INC-9: no such incident"):
         await journal.load("INC-9")
+
+
+async def test_a_proposed_scope_never_overtakes_a_persons_confirmation(store):
+    journal, openings, responding = parts(store)
+    incident = await opened(openings)
+    theirs = Scope(nodes=("gpu-1",), is_confirmed=True)
+    await responding.set_scope(incident, theirs, Via(by="U1", at=NOW, key="person"))
+    await responding.propose_scope(incident, Scope(nodes=("gpu-2",)), Via(by="rca-bot", at=NOW, key="engine"))
+    assert (await journal.load(incident)).incident.scope == theirs

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -123,3 +126,20 @@ def test_loss_in_the_services_own_namespace_is_read_there(ask: Ask, loss_percent
     )
     assert is_named is (loss_percent > 0), found
     assert (space["retransmit_ratio"] > 0.01) is (loss_percent > 0)
+
+
+def test_kernel_log_is_read_where_a_container_has_no_device_for_it() -> None:
+    faults.require_root()
+    script = 'mount -t tmpfs none /dev && mknod /dev/null c 1 3 && exec "$@"'
+    command = ["unshare", "--mount", "sh", "-c", script, "sh"]
+    done = subprocess.run(
+        [*command, sys.executable, "-m", "bot.cli", "agent", "run", "kernel_log", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    result = json.loads(done.stdout)
+    assert result["status"] == "ok", result
+    assert result["data"]["lines"] > 10

@@ -128,13 +128,18 @@ def page() -> Iterator[type[_Page]]:
 
 
 def _traced(
-    tree: Tree, environ: str, page: Any = None, command: str = "python\0serve.py"
+    tree: Tree,
+    environ: str,
+    page: Any = None,
+    command: str = "python\0serve.py",
+    rows: str = "",
 ) -> Reading:
     _process(tree, 7, "svc")
     tree.write("7/environ", environ)
     tree.write("7/cmdline", command)
-    tree.write("7/net/tcp", "head\n")
+    tree.write("7/net/tcp", f"head\n{rows}")
     (tree.root / "7/fd").mkdir(exist_ok=True)
+    (tree.root / "7/fd/5").symlink_to("socket:[777]")
     pidfile = tree.root.parent / "svc.pid"
     pidfile.write_text("7")
     target = ServiceTarget(
@@ -183,6 +188,18 @@ def test_exporter_is_judged_by_its_own_counters(
     reading = _traced(tree, "OTEL_EXPORTER_OTLP_ENDPOINT=http://user:pw@collector:4317/v1", page)
     assert ids(reading) == findings
     assert reading.data["collector"] == "collector:4317"
+
+
+@pytest.mark.parametrize(
+    ("port", "findings"), [("10DD", ["trace.ok"]), ("1F90", [])], ids=["collector", "other"]
+)
+def test_connection_to_the_collector_counts_as_exporting(
+    tree: Tree, port: str, findings: list[str]
+) -> None:
+    row = (
+        f"0: 0100007F:C350 0200007F:{port} 01 00000000:00000000 00:00000000 00000000 0 0 777 1 0\n"
+    )
+    assert ids(_traced(tree, "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4317", rows=row)) == findings
 
 
 def test_exporter_that_cannot_be_seen_is_a_gap_and_not_well(tree: Tree) -> None:

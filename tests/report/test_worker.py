@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,3 +69,25 @@ async def test_worker_that_hangs_is_stopped_and_the_next_call_works(worker):
         await worker.run(hang, timeout_seconds=0.5)
     assert caught.value.reason is Reason.TIMEOUT
     assert await worker.run(double, 2, timeout_seconds=30) == 4
+
+
+def test_worker_of_a_killed_owner_ends_by_itself():
+    script = (
+        "import asyncio, os, sys, time\n"
+        "from bot.report.worker import RenderWorker\n"
+        "if __name__ == '__main__':\n"
+        "    worker = RenderWorker(name='t')\n"
+        "    print(asyncio.run(worker.run(os.getpid, timeout_seconds=60)), flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    pid = int(owner.stdout.readline())
+    owner.kill()
+    owner.wait()
+    owner.stdout.close()
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{pid}/stat").exists():
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            break
+        assert time.monotonic() < deadline, "the worker outlived its owner"
+        time.sleep(0.05)
