@@ -42,7 +42,7 @@ def test_a_readme_names_the_settings_that_people_need(repository, readme):
 def test_both_readmes_have_the_same_commands(repository):
     def commands_of(name):
         text = (repository / name).read_text(encoding="utf-8")
-        blocks = re.findall(r"```\n(.*?)```", text, re.S)
+        blocks = re.findall(r"```\n(.*?)```", text, re.DOTALL)
         return [line.split("#")[0].strip() for block in blocks for line in block.splitlines()]
 
     assert commands_of("README.md") == commands_of("README.zh-CN.md")

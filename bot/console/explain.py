@@ -72,7 +72,9 @@ async def _by_fingerprint(settings: Settings, fingerprint: str) -> list[str]:
     lines = [f"fingerprint {fingerprint}: stands for {_inputs(labels or {})}"]
     if beat is not None:
         seconds = settings.followup.heartbeat_s
-        limit = f"reported after {seconds:g} s of silence" if seconds else "its silence is not watched"
+        limit = (
+            f"reported after {seconds:g} s of silence" if seconds else "its silence is not watched"
+        )
         lines.append(f"heartbeat {beat.name}: last came {beat.last_at.isoformat()}; {limit}")
     return [*lines, *(f"rule: {item}" for item in found)]
 
@@ -111,7 +113,9 @@ async def _decided(store: Store, inventory: Inventory, group: AlertGroup) -> lis
             "listed on the storm's anchor"
         )
     minutes = EPISODE_GAP.total_seconds() / 60
-    lines.append(f"episode: after {minutes:g} min without any alert of the group a firing is a new one")
+    lines.append(
+        f"episode: after {minutes:g} min without any alert of the group a firing is a new one"
+    )
     return lines
 
 

@@ -66,9 +66,7 @@ def find_chains(
     return deepest
 
 
-def undecided(
-    weighed: Mapping[str, Weighed], facts: Facts, catalogue: Catalogue
-) -> frozenset[str]:
+def undecided(weighed: Mapping[str, Weighed], facts: Facts, catalogue: Catalogue) -> frozenset[str]:
     """Causes beneath which a deeper one is likely but could not be looked at: they must not be called sure."""
     found: set[str] = set()
     for name, item in weighed.items():

@@ -145,9 +145,7 @@ def deciding_charts(
     for hypothesis in diagnosis.hypotheses[:_LEADING]:
         if hypothesis.cause == NOT_ESTABLISHED or hypothesis.probability < _LEAST_SHARE:
             continue
-        shown: dict[str, ChartPanel] = {
-            panel.query: panel for panel in _symptom_panels(facts)[:1]
-        }
+        shown: dict[str, ChartPanel] = {panel.query: panel for panel in _symptom_panels(facts)[:1]}
         for reason in sorted(hypothesis.supports, key=lambda item: -item.weight):
             found = evidence.get(reason.ref)
             if found is not None and found.query not in shown and len(shown) < _MOST_PANELS:
@@ -226,7 +224,9 @@ def _panel(observation: Observation, peers: tuple[Series, ...]) -> ChartPanel:
         series=tuple(replace(one, unit=signal.unit) for one in (*own, *peers)),
         query=observation.query,
         source=observation.source,
-        baseline_low=max(before.middle - margin, min(before.least, before.middle)) if before else None,
+        baseline_low=max(before.middle - margin, min(before.least, before.middle))
+        if before
+        else None,
         baseline_high=before.middle + margin if before else None,
         threshold=threshold,
         evidence_id=evidence_of(observation, abnormal=True).id,

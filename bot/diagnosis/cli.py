@@ -39,7 +39,9 @@ def register(app: typer.Typer, make_ports: PortsOf) -> None:
 
     @app.command()
     def diagnose_command(
-        at: Annotated[str, typer.Option(help="Moment that is asked about, RFC 3339 with an offset.")],
+        at: Annotated[
+            str, typer.Option(help="Moment that is asked about, RFC 3339 with an offset.")
+        ],
         service: Annotated[str, typer.Option(help="Name of the service in the inventory.")],
         window: Annotated[str, typer.Option(help="How far back, for example 90m, 1h, 2d.")] = "1h",
         heavy: Annotated[
@@ -55,7 +57,9 @@ def register(app: typer.Typer, make_ports: PortsOf) -> None:
         if as_json:
             typer.echo(
                 json.dumps(
-                    diagnosis_to_json(diagnosis, locale=settings.locale), ensure_ascii=False, indent=1
+                    diagnosis_to_json(diagnosis, locale=settings.locale),
+                    ensure_ascii=False,
+                    indent=1,
                 )
             )
         else:
@@ -172,5 +176,3 @@ def show(diagnosis: Diagnosis, console: Console, locale: Locale) -> None:
             f"{word('blind')}: {spot.what.in_locale(locale)} - {spot.why.in_locale(locale)}",
             style="dim", markup=False,
         )  # fmt: skip
-
-

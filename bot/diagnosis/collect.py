@@ -180,9 +180,7 @@ async def _within(
         down.add(name)
 
 
-async def _traces(
-    request: DiagnosisRequest, ports: DiagnosisPorts, progress: Progress
-) -> None:
+async def _traces(request: DiagnosisRequest, ports: DiagnosisPorts, progress: Progress) -> None:
     source = ports.traces
     if source is None:
         return
@@ -263,8 +261,12 @@ def _finished(
         "probes": bool(looked),
     }
     unreachable = down | absent
-    if progress.probes and not looked and all(
-        result.status in (ProbeStatus.ERROR, ProbeStatus.TIMEOUT) for result in progress.probes
+    if (
+        progress.probes
+        and not looked
+        and all(
+            result.status in (ProbeStatus.ERROR, ProbeStatus.TIMEOUT) for result in progress.probes
+        )
     ):
         unreachable.add("probes")
     states = {

@@ -194,7 +194,12 @@ def _recorded(signal: Signal, names: frozenset[str]) -> list[str]:
 
 
 async def _read(
-    source: MetricsSource, query: str, window: Window, step: float, seconds: float, progress: Progress
+    source: MetricsSource,
+    query: str,
+    window: Window,
+    step: float,
+    seconds: float,
+    progress: Progress,
 ) -> Reading | None:
     try:
         answer = await source.range(query, window, step_seconds=step, timeout_seconds=seconds)

@@ -167,9 +167,7 @@ def _contributions(
 
 def _contribution(text: Localized, cited: tuple[Evidence, ...], weight: float) -> Contribution:
     if not cited:
-        return Contribution(
-            source=EvidenceSource.LOGS, summary=text, ref="", weight=weight
-        )
+        return Contribution(source=EvidenceSource.LOGS, summary=text, ref="", weight=weight)
     first = cited[0]
     return Contribution(
         source=first.source,

@@ -94,9 +94,7 @@ def _worth(
 
     A cause that predicts the result is taken to produce it in nine of ten runs, one that does not in one of ten.
     """
-    likely = {
-        item.cause: 0.9 if _predicts(item, experiment) else 0.1 for item in ranked[:_LEADING]
-    }
+    likely = {item.cause: 0.9 if _predicts(item, experiment) else 0.1 for item in ranked[:_LEADING]}
     positive = math.fsum(shares[name] * chance for name, chance in likely.items())
     rest = 1 - math.fsum(shares[name] for name in likely)
     positive += 0.1 * rest
@@ -111,7 +109,11 @@ def _worth(
         ]
         after += chance_of * _entropy([*parts, max(0.0, 1 - math.fsum(parts))])
     gain = max(before - after, 1e-6) / _COST[experiment.cost]
-    answered = experiment.probe is not None and node is not None and (node, experiment.probe) in facts.results
+    answered = (
+        experiment.probe is not None
+        and node is not None
+        and (node, experiment.probe) in facts.results
+    )
     if answered:
         gain *= 0.05
     return gain
@@ -137,9 +139,7 @@ def _entropy(shares: Sequence[float]) -> float:
 def _as_next(
     experiment: Experiment, node: str | None, facts: Facts, service: Service
 ) -> NextExperiment:
-    scope = Scope(
-        service=service, nodes=facts.nodes, rate_seconds=4 * facts.resolution_seconds
-    )
+    scope = Scope(service=service, nodes=facts.nodes, rate_seconds=4 * facts.resolution_seconds)
     args = dict(experiment.args)
     if experiment.probe is not None:
         args = {**probe_args(experiment.probe, service.name), **args}

@@ -152,9 +152,7 @@ def _signal(reader: Reader, name: str) -> Signal:
         title=reader.localized((name, "title")),
         layer=reader.choice((name, "layer"), Layer),
         unit=reader.text((name, "unit")),
-        queries=tuple(
-            reader.text((name, "queries", at)) for at in reader.items((name, "queries"))
-        ),
+        queries=tuple(reader.text((name, "queries", at)) for at in reader.items((name, "queries"))),
         floor=reader.number((name, "floor"), default=0.0),
         ratio=reader.number((name, "ratio"), default=1.5),
         direction=reader.choice((name, "direction"), Movement, default=Movement.UP),

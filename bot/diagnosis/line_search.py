@@ -44,7 +44,9 @@ class LineSearch:
                 break
             line = bisect_right(self._starts, match.start()) - 1
             following = self._starts[line + 1] if line + 1 < len(self._starts) else end + 1
-            if match.end() < following or pattern.search(self._text[self._starts[line] : following - 1]):
+            if match.end() < following or pattern.search(
+                self._text[self._starts[line] : following - 1]
+            ):
                 hits.append(line)
             at = following
         return hits

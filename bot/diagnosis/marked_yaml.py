@@ -126,7 +126,12 @@ class Reader:
                 value = float(value)
             except ValueError:
                 value = None
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) > 1e18:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or value != value
+            or abs(value) > 1e18
+        ):
             self.fault(where, f"{_name(where)} must be a number")
             return 0.0
         return float(value)
@@ -153,7 +158,9 @@ class Reader:
         try:
             return kind(str(value))
         except ValueError:
-            self.fault(where, f"{_name(where)} must be one of {', '.join(item.value for item in kind)}")
+            self.fault(
+                where, f"{_name(where)} must be one of {', '.join(item.value for item in kind)}"
+            )
             return next(iter(kind))
 
     def localized(self, where: Where) -> Localized:

@@ -59,7 +59,6 @@ class Scope:
         asked = query.replace("$node", f'instance=~"({any_of(self.nodes)})(:[0-9]+)?"')
         return self.fill(re.sub(r"by \(node(?=[,)])", "by (instance", asked))
 
-
     def by_pod(self, query: str) -> tuple[str, ...]:
         """The same question where series carry only the pod: by its name, which begins with the service's.
 
@@ -136,9 +135,7 @@ def probes_for(
     """The probes to run on every node, with their arguments, by name."""
     names = sorted({finding.probe for finding in catalogue.findings.values()} - _ON_DEMAND)
     return tuple(
-        (name, probe_args(name, service))
-        for name in names
-        if heavy or name not in _HEAVY_PROBES
+        (name, probe_args(name, service)) for name in names if heavy or name not in _HEAVY_PROBES
     )
 
 

@@ -78,9 +78,13 @@ def _rule(reader: Reader, where: Where) -> EvidenceRule:
     weight = reader.number((*where, "weight"))
     absent = reader.number((*where, "absent"), default=0.0)
     if weight == 0 or abs(weight) > _STRONGEST:
-        reader.fault((*where, "weight"), f"weight must be between -{_STRONGEST:g} and {_STRONGEST:g}, not 0")
+        reader.fault(
+            (*where, "weight"), f"weight must be between -{_STRONGEST:g} and {_STRONGEST:g}, not 0"
+        )
     if absent > 0 or (weight < 0 and absent):
-        reader.fault((*where, "absent"), "absent must not be positive, and goes only with a weight for")
+        reader.fault(
+            (*where, "absent"), "absent must not be positive, and goes only with a weight for"
+        )
     return EvidenceRule(
         id=reader.text((*where, "id")),
         family=reader.text((*where, "family")),

@@ -14,10 +14,24 @@ from bot.domain.instant import Window
 from bot.source import Span
 
 _PHASES = (
-    ("h2d", re.compile(r"h2d|copy|to_device|host.?to.?device|memcpy|pinned|staging", re.IGNORECASE)),
+    (
+        "h2d",
+        re.compile(r"h2d|copy|to_device|host.?to.?device|memcpy|pinned|staging", re.IGNORECASE),
+    ),
     ("queue", re.compile(r"queue|wait|slot|schedul|batch", re.IGNORECASE)),
-    ("frontend", re.compile(r"preproc|token|read|load|fetch|decode_input|resize|feature|parse", re.IGNORECASE)),
-    ("compute", re.compile(r"compute|infer|forward|exec|generate|generation|prefill|decode|engine|model", re.IGNORECASE)),
+    (
+        "frontend",
+        re.compile(
+            r"preproc|token|read|load|fetch|decode_input|resize|feature|parse", re.IGNORECASE
+        ),
+    ),
+    (
+        "compute",
+        re.compile(
+            r"compute|infer|forward|exec|generate|generation|prefill|decode|engine|model",
+            re.IGNORECASE,
+        ),
+    ),
 )
 _FEWEST_BEFORE = 3
 _FEWEST_DURING = 3
@@ -103,7 +117,9 @@ def observe_traces(
             [path.peers[peer] for path in before if peer in path.peers],
             [path.peers[peer] for path in during if peer in path.peers],
         )
-    found.extend(_count(catalogue.signals.get("traces.count"), before, during, incident, window, query))
+    found.extend(
+        _count(catalogue.signals.get("traces.count"), before, during, incident, window, query)
+    )
     return tuple(found)
 
 
@@ -153,7 +169,9 @@ def _path(spans: Sequence[Span], service: str) -> TracePath:
             peers[peer] += span.duration_us / 1e6
         elif span.service == service:
             seconds[phase_of(span.operation)] += own
-        elif span.parent is None or any(child.service == service for child in children[span.span_id]):
+        elif span.parent is None or any(
+            child.service == service for child in children[span.span_id]
+        ):
             seconds["outside"] += own
     return TracePath(
         start_us=min(span.start_us for span in spans),

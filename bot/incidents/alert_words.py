@@ -99,7 +99,9 @@ def notes_of(group: AlertGroup, now: datetime) -> list[Draft]:
     drafts = [truncated_draft(group, now)] if group.truncated else []
     measured = [item for item in group.alerts if item.values is not None][:_MOST_SHOWN]
     drafts += [
-        system_draft("note", say("intake.values", alert=_which(item), values=values_words(item)), now)
+        system_draft(
+            "note", say("intake.values", alert=_which(item), values=values_words(item)), now
+        )
         for item in measured
     ]
     if broken := broken_fields(group):

@@ -154,9 +154,7 @@ def _source_back(incident: Incident, state: FollowupState, every: float, _: Sett
     if state.anchor == anchor:
         return None
     at = incident.evidence_at + timedelta(seconds=every)
-    return Due(
-        kind=FollowupKind.SOURCE_BACK, anchor=anchor, at=at, count=MOST, every_seconds=every
-    )
+    return Due(kind=FollowupKind.SOURCE_BACK, anchor=anchor, at=at, count=MOST, every_seconds=every)
 
 
 def _symptom(incident: Incident, state: FollowupState, every: float, _: Settings) -> Due | None:
@@ -218,9 +216,7 @@ def _action_due(
     return min(wanted, key=lambda item: item.at, default=None)
 
 
-_PLANS: dict[
-    FollowupKind, Callable[[Incident, FollowupState, float, Settings], Due | None]
-] = {
+_PLANS: dict[FollowupKind, Callable[[Incident, FollowupState, float, Settings], Due | None]] = {
     FollowupKind.UNACKNOWLEDGED: _unacknowledged,
     FollowupKind.STEP_IDLE: _step_idle,
     FollowupKind.SOURCE_BACK: _source_back,

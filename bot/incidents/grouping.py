@@ -86,7 +86,9 @@ class Decision:
 
 def is_heartbeat(alert: Alert) -> bool:
     """Whether an alert fires by design, so that only its silence means something."""
-    name = "".join(letter for letter in alert.labels.get("alertname", "").lower() if letter.isalnum())
+    name = "".join(
+        letter for letter in alert.labels.get("alertname", "").lower() if letter.isalnum()
+    )
     return name in _HEARTBEATS
 
 
@@ -198,9 +200,7 @@ _WHY = {
 
 def _has_another_group(incident: Incident, group: AlertGroup) -> bool:
     """Whether this sender already has a different group in the incident: then these two are not the same alert."""
-    return any(
-        way == group.intake and key != group.group_key for way, key in incident.alert_groups
-    )
+    return any(way == group.intake and key != group.group_key for way, key in incident.alert_groups)
 
 
 def belongs(incident: Incident, group: AlertGroup) -> Rule | None:

@@ -104,7 +104,11 @@ def missing(beat: Heartbeat, settings: Settings, *, ended_at: datetime | None = 
         fingerprint=f"missing:{beat.fingerprint}",
         status=status,
         labels=labels,
-        annotations={"summary": summary, "description": help_text, "last": to_rfc3339(beat.last_at)},
+        annotations={
+            "summary": summary,
+            "description": help_text,
+            "last": to_rfc3339(beat.last_at),
+        },
         starts_at=beat.last_at,
         ends_at=ended_at,
         has_start=ended_at is None,

@@ -287,9 +287,7 @@ class Openings:
             Sighting(fingerprint=item.fingerprint, at=now, labels=item.labels, rule=words)
             for item in alerts
         ]
-        await self._store.commit(
-            alert_memory.note(sightings), doing="note what became of an alert"
-        )
+        await self._store.commit(alert_memory.note(sightings), doing="note what became of an alert")
 
 
 def _severity(word: str) -> Severity:

@@ -37,9 +37,7 @@ def values_of(alert: Mapping[str, Any]) -> tuple[AlertValue, ...]:
     said = dict(_VALUE.findall(words[:MOST_TEXT])) if isinstance(words, str) else {}
     sent = alert.get("values")
     if not isinstance(sent, Mapping):
-        return tuple(
-            _value(name, word) for name, word in list(said.items())[:_MOST_VALUES]
-        )
+        return tuple(_value(name, word) for name, word in list(said.items())[:_MOST_VALUES])
     return tuple(
         _value(text_of(name, most=100), item if item is not None else said.get(str(name)))
         for name, item in list(sent.items())[:_MOST_VALUES]

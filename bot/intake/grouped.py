@@ -72,9 +72,7 @@ def fingerprint_of(labels: Mapping[str, str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _group_key(
-    body: Mapping[str, Any], labels: Mapping[str, str], alerts: list[Alert]
-) -> str:
+def _group_key(body: Mapping[str, Any], labels: Mapping[str, str], alerts: list[Alert]) -> str:
     """The sender's own key; without one, what stays the same from one delivery of the group to the next."""
     given = body.get("groupKey")
     if isinstance(given, str) and given:

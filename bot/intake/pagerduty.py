@@ -52,7 +52,9 @@ def parse(body: object, received_at: datetime) -> AlertGroup | None:
     status = AlertStatus.RESOLVED if kind == _OVER else AlertStatus.FIRING
     starts_at = start or happened
     key = text_of(identity, most=200)
-    title = text_of(data.get("title"), most=300).strip() or f"PagerDuty incident {_number(data, key)}"
+    title = (
+        text_of(data.get("title"), most=300).strip() or f"PagerDuty incident {_number(data, key)}"
+    )
     labels = _labels(data, title)
     url = link_of(data.get("html_url"))
     alert = Alert(

@@ -24,7 +24,9 @@ _STATE = re.compile(
     r"^\W*(FIRING|RESOLVED|Triggered|Acknowledged|Resolved|OK|Alerting)\b[:\]]?\s*(?::\s*\d+)?[\]\s:]*",
     re.IGNORECASE,
 )
-_STATE_COUNT = re.compile(r"^\s*\[\s*(FIRING|RESOLVED)\s*(?::\s*(\d+))?\s*(?:,[^\]]*)?\]\s*", re.IGNORECASE)
+_STATE_COUNT = re.compile(
+    r"^\s*\[\s*(FIRING|RESOLVED)\s*(?::\s*(\d+))?\s*(?:,[^\]]*)?\]\s*", re.IGNORECASE
+)
 _LABEL = re.compile(r"^\s*[-*•]?\s*\*?([A-Za-z_][\w .-]{0,60}?)\*?\s*[:=]\*?\s*(.+?)\s*$")
 _BOLD_FIELD = re.compile(r"^\s*\*([^*\n]{1,60})\*\s*\n\s*(.+?)\s*$", re.DOTALL)
 _TOKEN = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")

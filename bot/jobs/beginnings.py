@@ -95,9 +95,7 @@ def _card(incident_id: str, lane: str) -> Job:
 def _notes(incident_id: str, lane: str, notes: Sequence[Localized]) -> tuple[Job, ...]:
     if not notes:
         return ()
-    message = Message(
-        view="followup_note", context={"notes": [note.to_json() for note in notes]}
-    )
+    message = Message(view="followup_note", context={"notes": [note.to_json() for note in notes]})
     payload = {"incident": incident_id, "to": "thread", "message": message.to_json()}
     return (Job(kind=outbox.POST, lane=lane, payload=payload),)
 

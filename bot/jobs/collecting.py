@@ -118,8 +118,7 @@ def _found(diagnosis: Diagnosis) -> dict[str, object]:
         name = "probes" if item.source.value == "probe" else item.source.value
         counts[name] = counts.get(name, 0) + 1
     why = {
-        gap.source.value if gap.source.value != "probe" else "probes": gap
-        for gap in diagnosis.gaps
+        gap.source.value if gap.source.value != "probe" else "probes": gap for gap in diagnosis.gaps
     }
     return {
         "sources": [

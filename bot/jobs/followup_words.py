@@ -74,9 +74,7 @@ class Wording:
             text = say("followup.step_idle_done", incident=incident.id)
         else:
             minutes = self._minutes_since(incident.active_at or incident.opened_at)
-            text = say(
-                "followup.step_idle", incident=incident.id, step=step.title, minutes=minutes
-            )
+            text = say("followup.step_idle", incident=incident.id, step=step.title, minutes=minutes)
         return Told(text=text, reminder=_reminder(due), asks_lead=True)
 
     async def _source_back(self, incident: Incident, _: Due) -> Told | None:
@@ -182,9 +180,7 @@ class Wording:
         """What alerts say: those that never ended, and newer incidents that are linked to this one."""
         signs = []
         firing = [
-            alert.name
-            for alert in incident.alerts.values()
-            if alert.status is AlertStatus.FIRING
+            alert.name for alert in incident.alerts.values() if alert.status is AlertStatus.FIRING
         ]
         if firing:
             signs.append(say("followup.recurrence_alerts", alerts=", ".join(firing[:5])))

@@ -251,9 +251,7 @@ class Followups:
     async def heartbeat(self, claim: Claim) -> Done | Later:
         """Reports a heartbeat that stays away as an incident of its own; one that came sets the timer anew."""
         services = self._services
-        beat = await alert_memory.heartbeat(
-            services.store, str(claim.job.payload["heartbeat"])
-        )
+        beat = await alert_memory.heartbeat(services.store, str(claim.job.payload["heartbeat"]))
         job = watch(beat, services.settings) if beat else None
         if beat is None or job is None or job.due_at is None:
             return Done()

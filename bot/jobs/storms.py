@@ -58,7 +58,9 @@ class Storms:
         total = len(known.storm) + len(members)
         via = Via(by=SYSTEM_AUTHOR, at=now, key=claim.job.id, source="engine")
         drafts = (
-            system_draft("storm", say("intake.storm_listed", count=len(members)), now, members=members),
+            system_draft(
+                "storm", say("intake.storm_listed", count=len(members)), now, members=members
+            ),
             _symptom(known, members, total, now),
         )
         message = Message(
@@ -84,7 +86,9 @@ class Storms:
 def _symptom(
     storm: Incident, members: Sequence[Mapping[str, Any]], total: int, now: datetime
 ) -> Draft:
-    newest = ", ".join(f"{item['id']} {item['title'][:40]}" for item in members[: -_NEWEST - 1 : -1])
+    newest = ", ".join(
+        f"{item['id']} {item['title'][:40]}" for item in members[: -_NEWEST - 1 : -1]
+    )
     since = next((item.since for item in storm.symptoms if item.since), storm.opened_at)
     text = say("intake.storm_symptom", count=total, newest=Localized.verbatim(newest))
     return Draft(

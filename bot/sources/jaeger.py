@@ -82,9 +82,7 @@ def read_trace(trace: Mapping[str, Any]) -> tuple[Span, ...]:
                 operation=str(span["operationName"]),
                 start_us=int(span["startTime"]),
                 duration_us=int(span["duration"]),
-                tags={
-                    str(tag["key"]): str(tag.get("value", "")) for tag in span.get("tags") or ()
-                },
+                tags={str(tag["key"]): str(tag.get("value", "")) for tag in span.get("tags") or ()},
                 follows=follows,
                 parent_missing=parent is not None and parent not in known,
             )

@@ -43,9 +43,7 @@ class Loki:
                 # Newest first within a stream: turned round before the stable sort by time.
                 lines.extend(_line(labels, entry) for entry in reversed(stream["values"]))
         lines.sort(key=lambda line: line.at_ns)
-        partial = (
-            (f"only the newest {wanted} lines were read",) if len(lines) >= wanted else ()
-        )
+        partial = (f"only the newest {wanted} lines were read",) if len(lines) >= wanted else ()
         return Answer(items=tuple(lines), query=query, window=window, partial=partial)
 
     async def volume(
@@ -100,7 +98,9 @@ class _in_shape:  # noqa: N801 - reads as a statement where it is used
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
         if isinstance(error, KeyError | TypeError | ValueError | AttributeError | IndexError):
             raise EvidenceError(
                 f"{self._where}: the answer is not in Loki's shape; check that the address is its own",

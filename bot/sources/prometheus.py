@@ -205,7 +205,9 @@ def _answer(
             )
         )
     series.sort(key=lambda one: (one.name, sorted(one.labels.items())))
-    return Answer(items=tuple(series), query=query, window=window, partial=warnings, dropped=dropped)
+    return Answer(
+        items=tuple(series), query=query, window=window, partial=warnings, dropped=dropped
+    )
 
 
 def _samples(pairs: Sequence[Any], step: float) -> tuple[tuple[Sample, ...], int]:

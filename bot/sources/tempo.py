@@ -92,7 +92,9 @@ def read_otlp(trace_id: str, body: Mapping[str, Any]) -> tuple[Span, ...]:
     batches = body.get("batches") or body.get("resourceSpans") or ()
     raw: list[tuple[str, Mapping[str, Any]]] = []
     for batch in batches:
-        service = _attributes((batch.get("resource") or {}).get("attributes")).get("service.name", "")
+        service = _attributes((batch.get("resource") or {}).get("attributes")).get(
+            "service.name", ""
+        )
         for scope in batch.get("scopeSpans") or batch.get("instrumentationLibrarySpans") or ():
             raw.extend((service, span) for span in scope["spans"])
     known = {str(span["spanId"]) for _, span in raw}

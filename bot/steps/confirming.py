@@ -51,7 +51,9 @@ def with_evidence(incident: Incident, hypothesis: Hypothesis) -> Hypothesis:
         if experiment.verdict is ExperimentVerdict.AS_PREDICTED:
             summary = experiment.result or experiment.predicted
             refs = experiment.evidence or (experiment.id,)
-            supports += [_extra(EvidenceSource.PROBE, summary, ref) for ref in refs if ref not in known]
+            supports += [
+                _extra(EvidenceSource.PROBE, summary, ref) for ref in refs if ref not in known
+            ]
     if hypothesis.cause.startswith("person:"):
         supports += [
             _extra(EvidenceSource.PERSON, item.summary, item.id)

@@ -121,9 +121,7 @@ def _checklist_decided(incident: Incident) -> Localized | None:
     if not incident.checklist_changes:
         return say("steps.missing_checklist")
     open_ones = [
-        str(item.n)
-        for item in incident.checklist_changes
-        if item.status is ProposalStatus.PROPOSED
+        str(item.n) for item in incident.checklist_changes if item.status is ProposalStatus.PROPOSED
     ]
     return say("steps.missing_decision", numbers=", ".join(open_ones)) if open_ones else None
 

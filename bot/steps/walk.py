@@ -42,7 +42,9 @@ class GateClosedError(CommandError):
     """The gate still asks for something; `missing` says what."""
 
     def __init__(self, step: SopStep, asked: Sequence[Localized]) -> None:
-        listed = Localized("; ".join(item.en for item in asked), "；".join(item.zh for item in asked))
+        listed = Localized(
+            "; ".join(item.en for item in asked), "；".join(item.zh for item in asked)
+        )
         super().__init__(
             say("steps.gate_closed", step=step.title, missing=listed), reason=Reason.CONFLICT
         )

@@ -29,7 +29,11 @@ SHANGHAI = ZoneInfo("Asia/Shanghai")
         ("note “unfinished", "note", "“unfinished"),
         ("　状态", "status", ""),
         ("note a\u00a0b", "note", "a b"),
-        ("probe gpu on <http://gpu-17.prod.example|gpu-17.prod.example>", "probe", "gpu on gpu-17.prod.example"),
+        (
+            "probe gpu on <http://gpu-17.prod.example|gpu-17.prod.example>",
+            "probe",
+            "gpu on gpu-17.prod.example",
+        ),
         ('note say "yes" or "no"', "note", 'say "yes" or "no"'),
     ],
     ids=range(10),

@@ -15,7 +15,28 @@ from commands import _line
 from commands._probe_names import FAMILIES, PROBES, of_family
 
 WORDS = collect(commands, Command)
-CONTRACT = ["start", "status", "step", "note", "symptom", "mitigate", "probe", "chart", "hypothesis", "changes", "role", "severity", "nodes", "export", "resolve", "checklist", "search", "stats", "drill", "help"]
+CONTRACT = [
+    "start",
+    "status",
+    "step",
+    "note",
+    "symptom",
+    "mitigate",
+    "probe",
+    "chart",
+    "hypothesis",
+    "changes",
+    "role",
+    "severity",
+    "nodes",
+    "export",
+    "resolve",
+    "checklist",
+    "search",
+    "stats",
+    "drill",
+    "help",
+]
 
 
 def test_every_word_of_the_contract_is_there_and_no_other() -> None:

@@ -65,7 +65,9 @@ async def test_a_fingerprint_tells_its_labels_and_all_that_became_of_it(door, ex
     await door.take("alertmanager", payload("pair_first.json"))
     await door.take("alertmanager", payload("pair_second.json"))
     said = explain("84d2098a39021144")
-    assert "stands for alertname=GpuXidError, gpu=3, node=gpu-node-17, severity=page, xid=79" in said
+    assert (
+        "stands for alertname=GpuXidError, gpu=3, node=gpu-node-17, severity=page, xid=79" in said
+    )
     assert said.index("joined INC-1") < said.index("INC-1: opened")
 
 

@@ -21,12 +21,8 @@ from tests.diagnosis.worlds import CATALOGUE, NODE, SERVICE
 
 @asynccontextmanager
 async def nothing_answers(_: Settings) -> AsyncIterator[DiagnosisPorts]:
-    inventory = Inventory(
-        nodes={NODE: Node(name=NODE, url=None)}, services={SERVICE.name: SERVICE}
-    )
-    yield DiagnosisPorts(
-        inventory=inventory, catalogue=CATALOGUE, clock=lambda: datetime.now(UTC)
-    )
+    inventory = Inventory(nodes={NODE: Node(name=NODE, url=None)}, services={SERVICE.name: SERVICE})
+    yield DiagnosisPorts(inventory=inventory, catalogue=CATALOGUE, clock=lambda: datetime.now(UTC))
 
 
 def app() -> typer.Typer:

@@ -25,9 +25,7 @@ from bot.inventory import Inventory, Node
 from bot.source import Answer, LogLine
 from tests.diagnosis.worlds import AT, CATALOGUE, NODE, SERVICE, change, line, series
 
-INVENTORY = Inventory(
-    nodes={NODE: Node(name=NODE, url=None)}, services={SERVICE.name: SERVICE}
-)
+INVENTORY = Inventory(nodes={NODE: Node(name=NODE, url=None)}, services={SERVICE.name: SERVICE})
 REQUEST = DiagnosisRequest(service=SERVICE.name, at=AT, deadline_seconds=1.0)
 
 

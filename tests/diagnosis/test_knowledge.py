@@ -30,7 +30,11 @@ def test_team_cause_of_the_same_id_wins(tmp_path: Path) -> None:
         ("prior: 0.04", "prior: 4", "prior must be between 0 and 1"),
         ("layer: gpu", "layer: gpux", "layer must be one of"),
         ("weight: 3.0", "weight: heavy", "weight must be a number"),
-        ("signal: gpu.clock, is: down, ratio: 0.9}", "signal: gpu.clok, is: down}", "unknown signal"),
+        (
+            "signal: gpu.clock, is: down, ratio: 0.9}",
+            "signal: gpu.clok, is: down}",
+            "unknown signal",
+        ),
         ("finding: gpu.throttle_thermal", "finding: gpu.thermal", "unknown finding"),
         ("zh-CN: GPU 降频", "fr: bridage", "unknown key 'fr'"),
         ("category: latency", "category: latency\ncategory: model", "given twice"),

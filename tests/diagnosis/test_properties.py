@@ -52,9 +52,7 @@ def test_removing_what_only_supports_never_raises_a_cause(
 
 @_QUIET
 @given(world=st.sampled_from(_CAUSES), cause=st.sampled_from(_CAUSES), seed=st.integers(0, 99))
-def test_removing_what_only_refutes_never_lowers_a_cause(
-    world: str, cause: str, seed: int
-) -> None:
+def test_removing_what_only_refutes_never_lowers_a_cause(world: str, cause: str, seed: int) -> None:
     collected = CASES[world]
     before = weighed(collected, cause)
     candidates = sorted(
@@ -112,8 +110,7 @@ def test_live_refuter_caps_a_cause_whatever_speaks_for_it() -> None:
     assert item.is_refuted
     assert item.log_odds <= REFUTED
     shares = {
-        found.cause: found.probability
-        for found in assess(collected, CATALOGUE, SERVICE).hypotheses
+        found.cause: found.probability for found in assess(collected, CATALOGUE, SERVICE).hypotheses
     }
     assert shares["gpu_clock_throttling"] <= 0.05
 

@@ -26,9 +26,7 @@ from tests.diagnosis.worlds import (
     world,
 )
 
-PORTS = DiagnosisPorts(
-    inventory=Inventory(), catalogue=CATALOGUE, clock=lambda: datetime.now(UTC)
-)
+PORTS = DiagnosisPorts(inventory=Inventory(), catalogue=CATALOGUE, clock=lambda: datetime.now(UTC))
 FIXED = AT - timedelta(minutes=6)
 
 

@@ -68,9 +68,7 @@ def probe(name: str, *findings: str, node: str = NODE, summary: str = "seen") ->
 
 def line(text: str, at: datetime = ONSET + timedelta(seconds=30)) -> LogLine:
     nanoseconds = round(at.timestamp()) * 10**9
-    return LogLine(
-        at_ns=nanoseconds, labels={"service": SERVICE.name, "node": NODE}, text=text
-    )
+    return LogLine(at_ns=nanoseconds, labels={"service": SERVICE.name, "node": NODE}, text=text)
 
 
 _ON_NODE = {"node": NODE}
@@ -166,7 +164,11 @@ def world(
 
 
 def change(
-    name: str, summary: str, at: datetime, kind: ChangeKind = ChangeKind.CONFIG, service: str = SERVICE.name
+    name: str,
+    summary: str,
+    at: datetime,
+    kind: ChangeKind = ChangeKind.CONFIG,
+    service: str = SERVICE.name,
 ) -> Change:
     return Change(id=name, kind=kind, service=service, summary=summary, at=at)
 

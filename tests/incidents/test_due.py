@@ -89,7 +89,10 @@ def test_each_kind_is_stopped_and_snoozed_on_its_own():
 
 def test_a_resolved_incident_is_looked_at_again_and_asks_for_its_report():
     item = incident(status=IncidentStatus.RESOLVED, resolved_at=OPENED)
-    assert [(due.kind.value, (due.at - OPENED).total_seconds()) for due in followups_due(item, Settings())] == [
+    assert [
+        (due.kind.value, (due.at - OPENED).total_seconds())
+        for due in followups_due(item, Settings())
+    ] == [
         ("recurrence", 14400),
         ("report_due", 172800),
     ]

@@ -97,9 +97,7 @@ async def test_a_second_episode_is_a_recurrence_linked_both_ways(door, by_person
 async def test_parallel_deliveries_of_a_second_episode_open_one_recurrence(door):
     await door.take("alertmanager", body(alert(start=-300)))
     await door.take("alertmanager", body(alert(start=-300, end=-240)))
-    await asyncio.gather(
-        *(door.take("alertmanager", body(alert(start=-10))) for _ in range(10))
-    )
+    await asyncio.gather(*(door.take("alertmanager", body(alert(start=-10))) for _ in range(10)))
     assert await door.ids() == ["INC-1", "INC-2"]
 
 
@@ -171,7 +169,9 @@ async def burst(door, count, start=0):
 
 
 async def listed(door, storm):
-    claim = Claim(job=Job(kind="incident.storm", lane="x", payload={"incident": storm}), token="t", attempt=1)
+    claim = Claim(
+        job=Job(kind="incident.storm", lane="x", payload={"incident": storm}), token="t", attempt=1
+    )
     await Storms(door.services).listing(claim)
 
 

@@ -127,5 +127,7 @@ async def test_a_proposed_scope_never_overtakes_a_persons_confirmation(store):
     incident = await opened(openings)
     theirs = Scope(nodes=("gpu-1",), is_confirmed=True)
     await responding.set_scope(incident, theirs, Via(by="U1", at=NOW, key="person"))
-    await responding.propose_scope(incident, Scope(nodes=("gpu-2",)), Via(by="rca-bot", at=NOW, key="engine"))
+    await responding.propose_scope(
+        incident, Scope(nodes=("gpu-2",)), Via(by="rca-bot", at=NOW, key="engine")
+    )
     assert (await journal.load(incident)).incident.scope == theirs

@@ -114,7 +114,9 @@ async def test_activity_moves_the_reminder_of_an_idle_step(door):
         await door.services.responding.note("INC-1", "still at it", via(door, key=f"n{number}"))
         await run_due(door)
     assert await entries(door) == []
-    waiting = [j for j in await door.jobs("followup.incident") if j["payload"]["followup"] == "step_idle"]
+    waiting = [
+        j for j in await door.jobs("followup.incident") if j["payload"]["followup"] == "step_idle"
+    ]
     assert len(waiting) == 1
 
 

@@ -71,7 +71,11 @@ async def test_a_storm_has_eleven_messages_in_the_channel_and_its_list_in_one_th
 
         def body(number: int) -> dict[str, object]:
             alerts = [
-                {**base["alerts"][0], "fingerprint": f"f{number}", "labels": {"alertname": "A", "n": str(number)}}
+                {
+                    **base["alerts"][0],
+                    "fingerprint": f"f{number}",
+                    "labels": {"alertname": "A", "n": str(number)},
+                }
             ]
             labels = {"alertname": "A", "n": str(number)}
             return {**base, "groupKey": f"g{number}", "alerts": alerts, "commonLabels": labels}

@@ -85,7 +85,9 @@ async def test_a_receiver_that_says_when_to_come_back_is_obeyed(store):
     assert times[1] - times[0] >= timedelta(seconds=0.65)
 
 
-async def test_a_job_that_never_succeeds_is_given_up_loudly_and_its_lane_goes_on(store, monkeypatch):
+async def test_a_job_that_never_succeeds_is_given_up_loudly_and_its_lane_goes_on(
+    store, monkeypatch
+):
     monkeypatch.setattr(worker_module, "FIRST_RETRY_SECONDS", 0.0)
     monkeypatch.setattr(worker_module, "MAX_ATTEMPTS", 3)
     told, finished = [], asyncio.Event()

@@ -45,7 +45,9 @@ async def until(check: Callable[[], object], what: str, seconds: float = 30.0) -
         if last:
             return last
         await asyncio.sleep(0.05)
-    raise AssertionError(f"not within {seconds:g} s: {what} (last: {last!r} {locals().get('problem', '')})")
+    raise AssertionError(
+        f"not within {seconds:g} s: {what} (last: {last!r} {locals().get('problem', '')})"
+    )
 
 
 class Deployment:
@@ -78,7 +80,12 @@ class Deployment:
     def spawn(self, name: str, *command: str) -> subprocess.Popen[bytes]:
         log = (self.root / f"{name}.log").open("ab")
         process = subprocess.Popen(
-            command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.environment, cwd=self.root
+            command,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            env=self.environment,
+            cwd=self.root,
         )
         log.close()
         self.processes[name] = process
@@ -112,7 +119,9 @@ class Deployment:
         await until(up, "the workspace is up")
 
     async def start_bot(self, point: str = "", count: int = 1) -> subprocess.Popen[bytes]:
-        process = self.spawn("bot", sys.executable, str(HERE / "killable_bot.py"), point, str(count))
+        process = self.spawn(
+            "bot", sys.executable, str(HERE / "killable_bot.py"), point, str(count)
+        )
 
         async def ready() -> bool:
             assert process.poll() is None or point, self.log("bot")

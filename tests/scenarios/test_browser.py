@@ -45,7 +45,9 @@ async def test_a_responder_works_an_incident_in_the_page_and_downloads_its_repor
         page.on("pageerror", lambda error: faults.append(str(error)))
         await page.goto(deployment.workspace_url)
 
-        await type_line(page, "/rca start sev2 P99 of translate-api is 600 ms service=translate-api")
+        await type_line(
+            page, "/rca start sev2 P99 of translate-api is 600 ms service=translate-api"
+        )
         card = page.locator("#messages .message:not(.ephemeral)", has_text="INC-1").first
         await expect(card).to_contain_text("P99 of translate-api is 600 ms")
         await card.hover()

@@ -71,7 +71,9 @@ class Story:
         await self._recorded("hypothesis")
         await self.lead.say(CHANNEL, "@rca export md", thread_ts=card.ts)
         await self._recorded("report")
-        await self._until_seen(lambda m: any(f.get("name") == "INC-1.md" for f in m.raw.get("files", [])))
+        await self._until_seen(
+            lambda m: any(f.get("name") == "INC-1.md" for f in m.raw.get("files", []))
+        )
 
     async def _send_alert(self, body):
         async def accepted():

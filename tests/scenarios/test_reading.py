@@ -60,7 +60,17 @@ async def test_reports_are_for_readers_and_the_same_from_page_and_shell(deployme
     jsonschema.validate(document, schema)
     out = rig.root / "out"
     answer = subprocess.run(
-        [sys.executable, "-m", "bot.cli", "export", "INC-1", "--format", "json,md", "--out", str(out)],
+        [
+            sys.executable,
+            "-m",
+            "bot.cli",
+            "export",
+            "INC-1",
+            "--format",
+            "json,md",
+            "--out",
+            str(out),
+        ],
         capture_output=True,
         text=True,
         timeout=120,

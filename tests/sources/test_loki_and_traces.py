@@ -33,7 +33,11 @@ async def test_streams_merge_by_time_with_all_digits_and_metadata() -> None:
                 {
                     "stream": {"app": "a"},
                     "values": [
-                        ["1764489600123456790", "third", {"structuredMetadata": {"trace_id": "t1"}}],
+                        [
+                            "1764489600123456790",
+                            "third",
+                            {"structuredMetadata": {"trace_id": "t1"}},
+                        ],
                         ["1764489600123456788", "first", {}],
                     ],
                 },
@@ -98,8 +102,6 @@ def test_otlp_times_are_microseconds_and_service_is_the_resource() -> None:
             "endTimeUnixNano": "3500000",
         }
     ]  # fmt: skip
-    body = {
-        "batches": [{"resource": {"attributes": attributes}, "scopeSpans": [{"spans": spans}]}]
-    }
+    body = {"batches": [{"resource": {"attributes": attributes}, "scopeSpans": [{"spans": spans}]}]}
     (found,) = read_otlp("t", body)
     assert (found.service, found.start_us, found.duration_us) == ("api", 1000, 2500)

@@ -38,7 +38,10 @@ class Fake:
                 status, body = 200, {"status": "success", "data": outer.data, **outer.extra}
                 if (end - start) / step > 11_000:
                     status = 400
-                    body = {"status": "error", "error": "exceeded maximum resolution of 11,000 points"}
+                    body = {
+                        "status": "error",
+                        "error": "exceeded maximum resolution of 11,000 points",
+                    }
                 text = json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text)))
@@ -77,9 +80,7 @@ def matrix(*values: tuple[float, str]) -> dict[str, Any]:
     }
 
 
-async def test_nan_and_infinity_become_gaps_and_are_counted(
-    client: Prometheus, fake: Fake
-) -> None:
+async def test_nan_and_infinity_become_gaps_and_are_counted(client: Prometheus, fake: Fake) -> None:
     fake.data = matrix((0, "1"), (15, "NaN"), (30, "+Inf"), (45, "-Inf"), (60, "2"))
     answer = await client.range("x", Window.before(END, 60), step_seconds=15, timeout_seconds=5)
     assert [sample.value for sample in answer.items[0].samples] == [1.0, None, None, None, 2.0]

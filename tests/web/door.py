@@ -51,9 +51,7 @@ class Door:
 
     async def post(self, sender: str, body: Any, **headers: str) -> httpx.Response:
         content = {"content": body} if isinstance(body, bytes) else {"json": body}
-        return await self.http.post(
-            f"/webhooks/{sender}", headers={**TOKEN, **headers}, **content
-        )
+        return await self.http.post(f"/webhooks/{sender}", headers={**TOKEN, **headers}, **content)
 
     async def take(self, sender: str, body: Any) -> dict[str, Any]:
         answer = await self.post(sender, body)

@@ -20,7 +20,9 @@ def _refuse(name: str) -> float:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 async def test_any_body_is_answered_without_a_5xx(redis_url, sender, data):
-    body = data.draw(_json | _bent(SAMPLES.get(sender, {"events": [{"id": "1", "kind": "config"}]})))
+    body = data.draw(
+        _json | _bent(SAMPLES.get(sender, {"events": [{"id": "1", "kind": "config"}]}))
+    )
     async with opened(redis_url) as door:
         answer = await door.post(sender, json.dumps(body).encode())
         assert answer.status_code in (200, 400), answer.text
