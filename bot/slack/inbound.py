@@ -191,6 +191,9 @@ class Inbound:
             step = surface.remember_message(channel, ts, incident_id)
             await self._services.store.commit(step, doing="keep a message's place")
         await self._mention(event, word or "help", rest, incident_id, thread_ts)
+        if incident_id is not None and await surface.is_gone(self._services.store, channel, ts):
+            # The deletion overtook the words; what they recorded is withheld as well.
+            await self._services.journal.withhold(incident_id, ts)
 
     def _for_bot(self, event: Json) -> str | None:
         """The words after a mention of the bot at the beginning; all words in a direct message."""

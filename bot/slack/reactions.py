@@ -38,10 +38,13 @@ class Reactions:
         incident_id = await self._incident_of_reacted(channel, ts)
         if incident_id is None:
             return
+        removed = event.get("type") == "reaction_removed"
+        if not removed and await surface.is_gone(self._services.store, channel, ts):
+            # There are no words left that it could be about: a hypothesis without a title helps nobody.
+            return
         user = str(event.get("user") or "")
         await self._directory.names([user])
         at = moment(str(event.get("event_ts") or ts))
-        removed = event.get("type") == "reaction_removed"
         via = Via(by=user, at=at, key=key)
         words = "" if removed else await self._words(incident_id, channel, ts)
 

@@ -45,6 +45,34 @@ async def test_deletion_that_overtakes_its_message_still_withholds_it(stage: Sta
     await stage.entry(lambda e: e.data.get("ts") == ts and e.is_withheld)
 
 
+async def test_deletion_that_overtakes_a_note_by_mention_withholds_the_evidence(
+    stage: Stage,
+) -> None:
+    thread = await stage.start()
+    await stage.calm()
+    base = {"channel": CHANNEL, "channel_type": "channel"}
+    ts = "1772586960.000100"
+    deleted = {"type": "message", "subtype": "message_deleted", "deleted_ts": ts, **base}
+    words = "<@U0RCABOT> note token abc123 leaked"
+    late = {"type": "app_mention", "user": "U0SRE", "text": words, "ts": ts, **base}
+    await stage.deliver(stage.event({**deleted, "ts": "1772586970.000300"}, "EvD"))
+    await stage.deliver(stage.event({**late, "thread_ts": thread}, "EvM"))
+    await stage.entry(lambda e: bool(e.data.get("person")) and e.is_withheld)
+
+
+async def test_reaction_on_a_message_that_is_gone_makes_nothing_of_no_words(stage: Stage) -> None:
+    thread = await stage.start()
+    ts = await stage.sre.say(CHANNEL, "the pool lock", thread_ts=thread)
+    await stage.entry(lambda e: e.data.get("ts") == ts)
+    await stage.sre.delete(CHANNEL, ts)
+    await stage.entry(lambda e: e.data.get("ts") == ts and e.is_withheld)
+    item = {"type": "message", "channel": CHANNEL, "ts": ts}
+    late = {"type": "reaction_added", "user": "U0SRE", "reaction": "bulb", "item": item}
+    await stage.deliver(stage.event({**late, "event_ts": "1772586970.000300"}, "EvR"))
+    await stage.calm()
+    assert EntryKind.REACTION not in [e.kind for e in await stage.entries()]
+
+
 async def test_deleting_a_note_by_mention_withholds_the_evidence(stage: Stage) -> None:
     thread = await stage.start()
     ts = await stage.sre.say(CHANNEL, "@rca note token abc123 leaked", thread_ts=thread)
