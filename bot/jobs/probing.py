@@ -19,6 +19,7 @@ from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
 from bot.locales import say
 from bot.message import Message
+from bot.store import surface
 from bot.store.queue import Claim
 
 PROBE_SECONDS = 8.0
@@ -176,6 +177,10 @@ class Probing:
         recorded = await self._services.responding.mitigate(
             incident_id, payload["text"], via, captured=captured
         )
+        ts = payload.get("message_ts")
+        if ts and await surface.is_gone(self._services.store, incident.channel, ts):
+            # Its author took the words back while the capture ran.
+            await self._services.journal.withhold(incident_id, ts)
         await self._services.outbox.send(
             outbox.thread_post(recorded.incident, message), once=f"{claim.job.id}:post"
         )

@@ -60,6 +60,21 @@ async def test_deletion_that_overtakes_a_note_by_mention_withholds_the_evidence(
     await stage.entry(lambda e: bool(e.data.get("person")) and e.is_withheld)
 
 
+async def test_mitigation_whose_words_are_deleted_while_it_captures_is_withheld(
+    stage: Stage,
+) -> None:
+    thread = await stage.start()
+    await stage.calm()
+    base = {"channel": CHANNEL, "channel_type": "channel"}
+    ts = "1772586960.000100"
+    words = "<@U0RCABOT> mitigate restart with token abc123"
+    said = {"type": "app_mention", "user": "U0SRE", "text": words, "ts": ts, **base}
+    deleted = {"type": "message", "subtype": "message_deleted", "deleted_ts": ts, **base}
+    await stage.deliver(stage.event({**deleted, "ts": "1772586970.000300"}, "EvD"))
+    await stage.deliver(stage.event({**said, "thread_ts": thread}, "EvM"))
+    await stage.entry(lambda e: e.kind is EntryKind.MITIGATION and e.is_withheld)
+
+
 async def test_reaction_on_a_message_that_is_gone_makes_nothing_of_no_words(stage: Stage) -> None:
     thread = await stage.start()
     ts = await stage.sre.say(CHANNEL, "the pool lock", thread_ts=thread)
