@@ -8,7 +8,7 @@ from datetime import datetime
 
 from bot.cause import Catalogue, SymptomKind
 from bot.diagnosis.collect import collect_symptoms
-from bot.diagnosis.collected import Collected
+from bot.diagnosis.collected import DECLARED, Collected
 from bot.diagnosis.facts import Facts, establish
 from bot.diagnosis.observation import Observation
 from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
@@ -188,7 +188,7 @@ def _symptom_panels(facts: Facts) -> tuple[ChartPanel, ...]:
             item
             for name, items in facts.observations.items()
             for item in items
-            if item.signal.symptom is not None and not name.startswith("declared.")
+            if item.signal.symptom is not None and not name.startswith(DECLARED)
         ]
         sighted = sorted(calm, key=lambda item: item.signal.symptom is not SymptomKind.LATENCY)[:1]
     unique = {item.query: item for item in reversed(sighted)}

@@ -12,7 +12,7 @@ from bot.cause import Movement, Signal, SymptomKind
 from bot.diagnosis.collect_events import collect_events
 from bot.diagnosis.collect_logs import collect_logs
 from bot.diagnosis.collect_metrics import Progress, find_resolution, read_metrics
-from bot.diagnosis.collected import Collected
+from bot.diagnosis.collected import DECLARED, Collected
 from bot.diagnosis.plan import is_heavy, probes_for, signals_needed
 from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
 from bot.domain.evidence import EvidenceSource, Gap, SourceState
@@ -119,8 +119,8 @@ async def collect_symptoms(request: DiagnosisRequest, ports: DiagnosisPorts) -> 
 def declared_signals(request: DiagnosisRequest) -> dict[str, Signal]:
     """The metrics that people named as symptoms, as signals that may move either way."""
     return {
-        f"declared.{symptom.id}": Signal(
-            name=f"declared.{symptom.id}",
+        f"{DECLARED}{symptom.id}": Signal(
+            name=f"{DECLARED}{symptom.id}",
             title=symptom.summary,
             layer=Layer.APPLICATION,
             unit="",

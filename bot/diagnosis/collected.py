@@ -13,6 +13,9 @@ from bot.domain.finding import ProbeResult
 from bot.domain.instant import Window
 from bot.source import LogLine, Span
 
+DECLARED = "declared."
+"""Begins the names of signals that people declared, `declared.<symptom id>`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bot.cause import Catalogue, Signal
-from bot.diagnosis.collected import Collected, Reading
+from bot.diagnosis.collected import DECLARED, Collected, Reading
 from bot.diagnosis.line_search import LineSearch
 from bot.diagnosis.observation import (
     Observation,
@@ -39,7 +39,7 @@ class Facts:
 
     observations: by signal name, ordered by entity.
     findings: probe results that looked in time, by node and probe.
-    is_declared: whether an alert or a person says that something is wrong, whatever the series show.
+    is_declared: whether people say that something is wrong which no metric of theirs has measured.
     search: `service`, `node` and `old` lines, ready to be searched.
     named_nodes: nodes that the alert's labels name.
     is_stale: True when probes ran after the level had come back, so that a clean finding clears nothing.
@@ -110,12 +110,25 @@ def establish(collected: Collected, catalogue: Catalogue) -> Facts:
         changes_read=collected.states.get("events") is not SourceState.UNREACHABLE,
         resolution_seconds=collected.resolution_seconds,
         named_nodes=frozenset(collected.request.labels.values()) & frozenset(collected.nodes),
-        is_declared=bool(collected.request.symptoms),
+        is_declared=bool(collected.request.symptoms) and not _is_measured(observations),
         search={
             "service": LineSearch(collected.service_lines),
             "node": LineSearch(collected.node_lines),
             "old": LineSearch(collected.old_lines),
         },
+    )
+
+
+def _is_measured(observations: Mapping[str, tuple[Observation, ...]]) -> bool:
+    """Whether a metric that people named as their symptom answered: then it speaks, and the words no longer do.
+
+    One that deviates is a sighting of the incident; one that does not was checked and is calm.
+    """
+    return any(
+        item.is_known
+        for name, items in observations.items()
+        if name.startswith(DECLARED)
+        for item in items
     )
 
 

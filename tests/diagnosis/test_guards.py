@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.cause import Catalogue, Cause, Movement, Refuter, SignalTest
+from bot.diagnosis.collect import declared_signals
 from bot.diagnosis.collected import Collected
 from bot.diagnosis.engine import assess
 from bot.diagnosis.facts import establish
@@ -92,3 +93,21 @@ def test_what_people_declare_counts_as_seen_but_proves_nothing() -> None:
     assert share(declared, CATALOGUE, cause) > 3 * share(quiet, CATALOGUE, cause)
     nothing = replace(declared, service_lines=world().service_lines)
     assert assess(nothing, CATALOGUE, SERVICE).hypotheses[0].cause == NOT_ESTABLISHED
+
+
+def test_a_declared_symptom_whose_own_metric_is_calm_counts_as_checked_not_as_seen() -> None:
+    quiet = world()
+    metric = "histogram_quantile(0.99, x)"
+    symptom = Symptom(id="S-1", summary=Localized.verbatim("is it slow tonight?"), metric=metric)
+    request = replace(quiet.request, symptoms=(symptom,))
+    signals = declared_signals(request)
+
+    def measured(before: float, during: float) -> Collected:
+        now = {**quiet.now, "declared.S-1": reading("declared.S-1", series(before, during))}
+        return replace(quiet, request=request, declared=signals, now=now)
+
+    undoubted = share(quiet, CATALOGUE, NOT_ESTABLISHED)
+    only_words = replace(quiet, request=replace(request, symptoms=(replace(symptom, metric=None),)))
+    assert share(only_words, CATALOGUE, NOT_ESTABLISHED) < undoubted
+    assert share(measured(0.060, 0.061), CATALOGUE, NOT_ESTABLISHED) == undoubted
+    assert share(measured(0.060, 0.600), CATALOGUE, NOT_ESTABLISHED) < undoubted
