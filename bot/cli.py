@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         hint = f"did you mean {near[0]}" if near else "see rca-bot --help"
         _fail(f"{name}: no such command; {hint}", USAGE)
     try:
-        run(name, words[1:])
+        sys.exit(run(name, words[1:]))
     except ConfigError as error:
         if debug:
             raise
@@ -84,8 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _fail(f"{name}: {reason}; run it again with --debug for the trace", 1)
 
 
-def run(name: str, arguments: Sequence[str]) -> None:
-    """Imports the word's module and runs its Typer app.
+def run(name: str, arguments: Sequence[str]) -> int:
+    """Imports the word's module and runs its Typer app; gives the exit code.
 
     Raises:
         ConfigError: the extra that it needs is not installed.
@@ -101,7 +101,18 @@ def run(name: str, arguments: Sequence[str]) -> None:
         raise ConfigError(
             f"the package {package} is not installed; run: pip install 'rca-bot[{word.extra}]'"
         ) from error
-    module.app(args=list(arguments), prog_name=f"rca-bot {name}")
+    typer = importlib.import_module("typer")  # here since the module brought it
+    wrong_call = typer.BadParameter.__base__  # UsageError, which Typer does not export
+    try:
+        code = module.app(args=list(arguments), prog_name=f"rca-bot {name}", standalone_mode=False)
+    except typer.Abort:
+        return 130
+    except wrong_call as error:
+        # Typer's own printing of it is a frame of several lines; an error is one line here.
+        reason = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
+        _say(f"{name}: {reason}; see rca-bot {name} --help")
+        return USAGE
+    return code if isinstance(code, int) else 0
 
 
 def _overview() -> str:

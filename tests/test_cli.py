@@ -31,8 +31,25 @@ def test_a_typo_is_answered_with_the_nearest_word():
     assert answer.stderr == "rca-bot: diagnos: no such command; did you mean diagnose\n"
 
 
-def test_a_wrong_option_is_usage():
-    assert rca_bot("diagnose", "--at").returncode == 2
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("diagnose", "--at"),
+        ("diagnose", "--service", "x"),
+        ("diagnose", "--at", "soon", "--service", "x"),
+        ("export", "INC-1", "--out", "x", "--format", "docx"),
+        ("manifest", "--link", "x"),
+        ("sop", "mend"),
+        ("agent", "run"),
+    ],
+)
+def test_a_wrong_call_is_usage_in_one_line_that_says_what_to_do(words):
+    answer = rca_bot(*words)
+    assert answer.returncode == 2
+    assert answer.stdout == ""
+    assert answer.stderr.startswith(f"rca-bot: {words[0]}: ")
+    assert answer.stderr.endswith(f"; see rca-bot {words[0]} --help\n")
+    assert answer.stderr.count("\n") == 1
 
 
 def test_a_wrong_setting_is_one_line_per_fault_and_no_trace():

@@ -87,7 +87,7 @@ def run_probe(
     probe = probe_catalogue().get(name)
     if probe is None:
         raise BotError(
-            f"agent run: there is no probe {name!r}; `rca-bot agent list` names them",
+            f"run: there is no probe {name!r}; `rca-bot agent list` names them",
             reason=Reason.NOT_FOUND,
         )
     result = asyncio.run(_run(load_settings(), probe, _parsed(probe, args), timeout, out))
@@ -143,5 +143,5 @@ def _save(runner: ChildRunner, result: ProbeResult, out: Path) -> None:
         target = out / Path(artefact["name"]).name
         shutil.copyfile(runner.artefacts.folder().path / artefact["id"], target)
     except OSError as error:
-        raise BotError(f"agent run: {out}: {error.strerror}; give another --out") from error
+        raise BotError(f"run: {out}: {error.strerror}; give another --out") from error
     typer.echo(str(target), err=True)
