@@ -23,10 +23,12 @@ from bot.inventory import Inventory, load_inventory
 from bot.jobs.beginnings import Beginnings
 from bot.jobs.outbox import Outbox
 from bot.jobs.services import Services
+from bot.learning.archive import Archive
 from bot.settings import Settings
 from bot.sop import lint as lint_sops
 from bot.sop import load_sop, shipped_sops
 from bot.source import Connection, TracesSource
+from bot.sources._agent_tls import agent_tls
 from bot.sources.jaeger import Jaeger
 from bot.sources.kubernetes import Kubernetes
 from bot.sources.loki import Loki
@@ -82,7 +84,7 @@ async def open_ports(settings: Settings, store: Store) -> AsyncIterator[Diagnosi
         )
         if metrics is not None:
             stack.push_async_callback(metrics.aclose)
-        agents = _agents(settings, inventory)
+        agents = open_agents(settings, inventory)
         if agents is not None:
             stack.push_async_callback(agents.aclose)
         yield DiagnosisPorts(
@@ -118,7 +120,12 @@ def _cluster(settings: Settings, http: httpx.AsyncClient) -> Kubernetes | None:
     )
 
 
-def _agents(settings: Settings, inventory: Inventory) -> NodeAgents | None:
+def open_agents(settings: Settings, inventory: Inventory) -> NodeAgents | None:
+    """The client of the node agents; None without a signing key.
+
+    Raises:
+        ConfigError: the key or a certificate cannot be used.
+    """
     if settings.agent_key is None:
         return None
     try:
@@ -128,7 +135,8 @@ def _agents(settings: Settings, inventory: Inventory) -> NodeAgents | None:
             f"RCA_AGENT_KEY: {settings.agent_key} cannot be read: {error}; "
             "make one with: rca-bot agent keygen --out DIR"
         ) from error
-    return NodeAgents(inventory, key, now=utc_now)
+    tls = agent_tls(settings.agent_ca, settings.agent_client_cert, settings.agent_client_key)
+    return NodeAgents(inventory, key, tls=tls, now=utc_now)
 
 
 def load_catalogue(settings: Settings) -> Catalogue:
@@ -200,6 +208,7 @@ def build_services(
         sop=load_sop([shipped_sops(), *_own(settings, "sops")]),
         exporters=exporters(),
         wake=wake,
+        archive=Archive(store, journal),
     )
 
 

@@ -71,6 +71,7 @@ class Deployment:
         self._queue = Queue(store, lease_seconds=lease_seconds)
         self.services: Services = build_services(settings, store, self._queue, ports, self._wake)
         self._slack = SlackSurface(self.services)
+        self.services = self._slack.services
         handlers: Mapping[str, Handler] = {
             **incident_handlers(self.services),
             **self._slack.handlers(),

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 
 from bot.domain.text import Locale
 from bot.errors import ConfigError
+from bot.target_settings import ConfluenceSettings, GithubSettings, GitSettings, with_tokens
 
 _ENVIRONMENT = {
     "SLACK_BOT_TOKEN": "slack_bot_token",
@@ -111,6 +112,9 @@ class Settings(_Strict):
     kubernetes_token: SecretStr | None = None
     nodes: Path | None = None
     agent_key: Path | None = None
+    agent_ca: Path | None = None
+    agent_client_cert: Path | None = None
+    agent_client_key: Path | None = None
     webhook_token: SecretStr | None = None
     webhook_open: bool = False
     pagerduty_secret: SecretStr | None = None
@@ -131,6 +135,9 @@ class Settings(_Strict):
     routes: tuple[RouteSettings, ...] = ()
     followup: FollowupSettings = FollowupSettings()
     policy: PolicySettings = PolicySettings()
+    confluence: ConfluenceSettings | None = None
+    git: GitSettings | None = None
+    github: GithubSettings | None = None
 
     @field_validator(
         "slack_api_url", "prometheus_url", "loki_url", "jaeger_url", "tempo_url", "kubernetes_url",
@@ -226,7 +233,7 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         if text := source.get(variable):
             values[field] = text
     try:
-        return Settings.model_validate(values)
+        return Settings.model_validate(with_tokens(values, source))
     except ValidationError as error:
         raise ConfigError(*(_line(fault, names, source) for fault in error.errors())) from error
 

@@ -15,17 +15,21 @@ from bot.domain.text import Localized
 from bot.errors import CommandError
 from bot.incidents.responding import Via
 from bot.locales import say
+from commands import _typed
 
-_QUOTES = {"“": "”", "‘": "’", '"': '"', "'": "'", "「": "」", "«": "»"}
-_SPACES = re.compile(r"[\s\u00a0\u2000-\u200b\u202f\u3000\ufeff]+")
-_INCIDENT = re.compile(r"^(INC-\d{1,9})\b[:：,，]?\s*", re.IGNORECASE)
 # An option as a word processor writes it: `--window 2h`, `—window 2h`, `––window 2h`.
-_DASHED = r"(?:^|(?<=\s))(?:--|[—–]{1,2})"
-_DURATION = re.compile(r"^(\d+(?:\.\d+)?)\s*(s|m|h|d|w)$")
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_DASHED = r"(?:^|(?<=\s))(?:-{1,2}|[—–―‒−]{1,2})"
+_DURATION = re.compile(
+    r"^(\d+(?:\.\d+)?)\s*(?:(s|secs?|秒钟?)|(m|mins?|分钟?)|(h|hrs?|hours?|个?小时)|(d|days?|天)|(w|weeks?|周))$"
+)
+_SECONDS = (1.0, 60.0, 3600.0, 86400.0, 604800.0)
 _LONGEST_SECONDS = 366 * 86400.0
 _CLOCK = re.compile(r"^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$")
-_USER = re.compile(r"^<@([UW][A-Z0-9]+)(?:\|[^>]*)?>$")
+_USER = re.compile(r"^<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>[,.，。、：:]?$")
+# A date with its time is one value, though there is a space in it.
+_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d \d{1,2}:\d\d(?::\d\d)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?(?=\s|$)")
+_FIRST_WORD = re.compile(r"^([^\s:：,，、]+)[:：,，、\s]+")
+_AGO = re.compile(r"\s*(?:ago|前|之前|以前)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,33 +45,11 @@ class Line:
         return tuple(self.text.split())
 
     def head(self) -> tuple[str, str]:
-        """The first word in lower case, and the rest."""
-        first, _, rest = self.text.partition(" ")
-        return first.lower(), rest.strip()
-
-
-def plain_spaces(text: str) -> str:
-    """One plain space for every run of white space, ideographic and non-breaking ones included."""
-    return _SPACES.sub(" ", text).strip()
-
-
-def unquoted(text: str) -> str:
-    """The text without the pair of quotation marks that encloses all of it; others stay."""
-    closing = _QUOTES.get(text[:1])
-    if closing is None or len(text) < 2 or not text.endswith(closing):
-        return text
-    inner = text[1:-1]
-    if closing in inner or text[0] in inner:
-        return text
-    return inner.strip()
-
-
-def split_incident(text: str) -> tuple[str | None, str]:
-    """The `INC-n` that a line begins with, and the rest."""
-    found = _INCIDENT.match(text)
-    if found is None:
-        return None, text
-    return found.group(1).upper(), text[found.end() :]
+        """The first word in lower case and half width, without the mark behind it, and the rest."""
+        found = _FIRST_WORD.match(self.text)
+        if found is None:
+            return _typed.narrow(self.text).lower(), ""
+        return _typed.narrow(found.group(1)).lower(), self.text[found.end() :].strip()
 
 
 def read(text: str, *, short: Sequence[str] = (), long: Sequence[str] = (), **also: str) -> Line:
@@ -76,12 +58,16 @@ def read(text: str, *, short: Sequence[str] = (), long: Sequence[str] = (), **al
     short: names whose value is one word or a quoted text. long: names whose value runs to the next option.
     also: other spellings of a name, for example `window="range"`.
     """
-    rest = plain_spaces(text)
+    rest = _typed.plain_spaces(text)
     spellings = {**{name: name for name in (*short, *long)}, **also}
     if not spellings:
-        return Line(text=unquoted(rest))
+        return Line(text=_typed.unquoted(rest))
     names = "|".join(sorted(map(re.escape, spellings), key=len, reverse=True))
-    begins = re.compile(rf"(?:^|(?<=\s))({names})[=＝]|{_DASHED}({names})[ =＝]", re.IGNORECASE)
+    begins = re.compile(
+        # `==` and `=~` belong to a query.
+        rf"(?:^|(?<=\s))({names}) ?[=＝](?![=~]) ?|{_DASHED}({names})(?: ?[=＝：:](?![=~]) ?| )",
+        re.IGNORECASE,
+    )
     options: dict[str, str] = {}
     kept: list[str] = []
     at = 0
@@ -93,16 +79,29 @@ def read(text: str, *, short: Sequence[str] = (), long: Sequence[str] = (), **al
         value, at = _value(rest, found.end(), limit, is_long=name in long)
         options[name] = value
     kept.append(rest[at:])
-    return Line(text=unquoted(plain_spaces(" ".join(kept))), options=options)
+    return Line(text=_typed.unquoted(_typed.plain_spaces(" ".join(kept))), options=options)
+
+
+def first(text: str) -> tuple[str, str]:
+    """The first word of a text as it is, without the mark behind it, and the rest."""
+    found = _FIRST_WORD.match(text)
+    return (found.group(1), text[found.end() :].strip()) if found else (text, "")
+
+
+def said(text: str) -> str:
+    """A person's words for the record: their lines stay, the marks around all of them go."""
+    return _typed.unquoted(_typed.cleaned(text))
 
 
 def _value(text: str, start: int, limit: int, *, is_long: bool) -> tuple[str, int]:
     part = text[start:limit]
     if is_long:
-        return unquoted(part.strip()), limit
-    closing = _QUOTES.get(part[:1])
-    if closing is not None and (end := part.find(closing, 1)) > 0:
-        return part[1:end].strip(), start + end + 1
+        return _typed.unquoted(part.strip()), limit
+    if end := _typed.value_end(part):
+        return part[1 : end - 1].strip(), start + end
+    narrow = _typed.narrow(part)
+    if len(narrow) == len(part) and (found := _DATE_TIME.match(narrow)):
+        return found.group().strip(), start + found.end()
     word = part.split(" ", 1)[0]
     return word, start + len(word)
 
@@ -113,8 +112,8 @@ def duration(text: str, usage: str) -> float:
     Raises:
         CommandError: not of that form, zero, or longer than a year.
     """
-    found = _DURATION.match(text.strip().lower())
-    seconds = float(found.group(1)) * _SECONDS[found.group(2)] if found else 0.0
+    found = _DURATION.match(_typed.narrow(text).strip().lower())
+    seconds = float(found.group(1)) * _SECONDS[(found.lastindex or 2) - 2] if found else 0.0
     if not 0 < seconds <= _LONGEST_SECONDS:
         raise CommandError(say("commands.bad_duration", text=text[:40], usage=usage))
     return seconds
@@ -126,7 +125,7 @@ def moment(text: str, now: datetime, zone: ZoneInfo, usage: str) -> datetime:
     Raises:
         CommandError: none of these, or in the future.
     """
-    words = text.strip()
+    words = _AGO.sub("", _typed.narrow(text).strip())
     at: datetime | None = None
     if clock := _CLOCK.match(words):
         local = now.astimezone(zone)
@@ -172,7 +171,7 @@ def number(text: str, usage: str) -> int:
     Raises:
         CommandError: no whole number above 0.
     """
-    digits = text.strip().lstrip("#")
+    digits = _typed.narrow(text).strip().lstrip("#").rstrip(".,:、")
     if not digits.isdecimal() or int(digits) < 1:
         raise CommandError(say("commands.bad_number", text=text[:40], usage=usage))
     return int(digits)

@@ -9,7 +9,8 @@ from commands import _line
 from commands._reply import notice
 
 USAGE = "note TEXT…"
-MOST_TEXT = 3000
+# What a message of the thread may have, too.
+MOST_TEXT = 12_000
 
 
 @command(
@@ -20,7 +21,7 @@ MOST_TEXT = 3000
 )
 async def note(call: Call, services: Services) -> Reply:
     """Records the words as they are; a deleted message takes its note with it."""
-    text = _line.read(call.text).text[:MOST_TEXT]
+    text = _line.said(call.text)[:MOST_TEXT]
     if not text:
         raise _line.wrong(USAGE)
     await services.responding.note(_line.incident_id(call), text, _line.via(call))

@@ -26,7 +26,7 @@ async def resolve(call: Call, services: Services) -> Reply:
     """What was left open is recorded as a gate that was passed with the reason."""
     if not allowed(services.settings.policy, call.user, Permission.RESOLVE):
         raise CommandError(say("commands.may_not_resolve"), reason=Reason.UNAUTHORISED)
-    reason = _line.read(call.text).text
+    reason = _line.said(call.text)
     incident_id = _line.incident_id(call)
     walker = Walker(
         by=call.user,

@@ -36,7 +36,7 @@ async def step(call: Call, services: Services) -> Reply:
         by=call.user,
         at=call.at,
         source=call.source,
-        reason=_line.unquoted(reason),
+        reason=_line.said(reason),
         permalink=call.permalink,
         message_ts=call.message_ts,
     )

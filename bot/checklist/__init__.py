@@ -15,7 +15,7 @@ A checklist is YAML in `templates/checklists/`; a team's own file of the same na
 
 from __future__ import annotations
 
-from bot.checklist.applying import apply_change
+from bot.checklist.diffs import apply_change
 from bot.checklist.proposing import fitting, propose_for
 from bot.checklist.reading import (
     Checklist,

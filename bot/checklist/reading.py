@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +16,22 @@ from bot.locales import templates_root
 
 STEPS = ("symptom", "information", "hypotheses", "verification", "root_cause", "review")
 MOST_CHARACTERS = 200_000
+MOST_ITEMS = 200
+MOST_TEXT = 600
+"""Characters of one check: more than two sentences is no check but a chapter."""
+MOST_QUERY = 2_000
+_ID = re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}")
+_PROBE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_INCIDENT = re.compile(r"INC-\d{1,9}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChecklistItem:
-    """One thing to look at. first_line / last_line: where it stands in the file, from 1."""
+    """One thing to look at. first_line / last_line: where it stands in the file, from 1.
+
+    probe: the probe that answers it. query: PromQL that answers it, abnormal above `above` or below `below`.
+    learned_from: the incident that taught it.
+    """
 
     id: str
     step: str
@@ -27,6 +40,14 @@ class ChecklistItem:
     learned_from: str | None
     first_line: int
     last_line: int
+    query: str | None = None
+    above: float | None = None
+    below: float | None = None
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether a probe or a query can answer it."""
+        return self.probe is not None or self.query is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +160,9 @@ def _parse(text: str, path: Path) -> tuple[Checklist | None, list[Fault]]:
     return (None if faults else checklist), faults
 
 
+_ITEM_KEYS = ("id", "step", "probe", "query", "above", "below", "learned_from", "text")
+
+
 class _File:
     """One file, read node by node so that every fault has its line."""
 
@@ -173,12 +197,18 @@ class _File:
             nodes = []
         if not nodes:
             return ()
+        if len(nodes) > MOST_ITEMS:
+            self._fault(nodes[MOST_ITEMS], f"more than {MOST_ITEMS} items: nobody reads on")
         starts = [item.start_mark.line + 1 for item in nodes]
         ends = [start - 1 for start in starts[1:]] + [len(self.text.splitlines())]
         items: list[ChecklistItem] = []
         for item, start, end in zip(nodes, starts, ends, strict=True):
-            parts = self._mapping(item, ("id", "step", "probe", "learned_from", "text"))
+            parts = self._mapping(item, _ITEM_KEYS)
             name = self._text(parts.get("id"), item, "id")
+            self._matches(parts, "id", _ID, "lower-case letters, digits, hyphens")
+            self._matches(parts, "probe", _PROBE, "the name of a probe")
+            self._matches(parts, "learned_from", _INCIDENT, "an incident such as INC-7")
+            self._question(parts)
             if any(other.id == name for other in items):
                 self._fault(parts.get("id") or item, f"id {name!r} is given twice")
             step = self._text(parts.get("step"), item, "step")
@@ -193,6 +223,9 @@ class _File:
                     learned_from=self._optional(parts, "learned_from"),
                     first_line=start,
                     last_line=end,
+                    query=self._optional(parts, "query"),
+                    above=self._bound(parts, "above"),
+                    below=self._bound(parts, "below"),
                 )
             )
         return tuple(items)
@@ -226,6 +259,43 @@ class _File:
             self._fault(node or owner, f"{name} must be a text")
             return ""
         return str(node.value)
+
+    def _matches(
+        self, parts: dict[str, yaml.Node], name: str, form: re.Pattern[str], wanted: str
+    ) -> None:
+        node = parts.get(name)
+        if isinstance(node, yaml.ScalarNode) and node.value and not form.fullmatch(node.value):
+            self._fault(node, f"{name} {node.value[:60]!r} must be {wanted}")
+
+    def _question(self, parts: dict[str, yaml.Node]) -> None:
+        """A query needs one bound to be judged by; a probe judges by itself."""
+        bounds = [name for name in ("above", "below") if name in parts]
+        if "query" in parts and "probe" in parts:
+            self._fault(parts["query"], "a check has a probe or a query, not both")
+        if "query" in parts and len(bounds) != 1:
+            self._fault(parts["query"], "a query needs exactly one of above, below")
+        if "query" not in parts and bounds:
+            self._fault(parts[bounds[0]], f"{bounds[0]} goes with a query")
+        query = parts.get("query")
+        if isinstance(query, yaml.ScalarNode) and len(str(query.value)) > MOST_QUERY:
+            self._fault(query, f"query is longer than {MOST_QUERY} characters")
+        text = parts.get("text")
+        for _, value in text.value if isinstance(text, yaml.MappingNode) else ():
+            if len(str(value.value)) > MOST_TEXT:
+                self._fault(value, f"text is longer than {MOST_TEXT} characters")
+
+    def _bound(self, parts: dict[str, yaml.Node], name: str) -> float | None:
+        node = parts.get(name)
+        if node is None:
+            return None
+        try:
+            value = float(str(node.value))
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            self._fault(node, f"{name} must be a number")
+            return None
+        return value
 
     def _optional(self, parts: dict[str, yaml.Node], name: str) -> str | None:
         node = parts.get(name)

@@ -12,12 +12,11 @@ from enum import StrEnum
 import httpx
 import typer
 
-from bot.app import lint_knowledge, open_store, utc_now
+from bot.app import lint_knowledge, open_agents, open_store, utc_now
 from bot.errors import BotError, ConfigError
 from bot.inventory import Inventory, load_inventory
 from bot.settings import Settings, load_settings
 from bot.slack.doctor import check_slack
-from bot.sources.node_agent import NodeAgents
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -141,7 +140,11 @@ async def _agents(settings: Settings) -> list[Line]:
         return [
             Line(Grade.WARN, "agents", "no node is listed; set RCA_NODES to the inventory file")
         ]
-    if settings.agent_key is None:
+    try:
+        agents = open_agents(settings, inventory)
+    except ConfigError as error:
+        return [Line(Grade.FAIL, "agents", str(error))]
+    if agents is None:
         return [
             Line(
                 Grade.FAIL,
@@ -149,11 +152,6 @@ async def _agents(settings: Settings) -> list[Line]:
                 "no signing key; run rca-bot agent keygen --out DIR and set RCA_AGENT_KEY",
             )
         ]
-    try:
-        key = settings.agent_key.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        return [Line(Grade.FAIL, "agents", f"RCA_AGENT_KEY cannot be read: {error}")]
-    agents = NodeAgents(inventory, key, now=utc_now)
     lines = []
     try:
         for node in inventory.nodes.values():

@@ -48,6 +48,36 @@ def is_tolerable(value: object) -> bool:
     }
 
 
+_BLANKS = frozenset(
+    (*range(0x7FFFFFF0, 0x7FFFFFF4), *range(2**47, 2**47 + 4), 2**31 - 1, 2**32 - 1)
+)
+"""Source: DCGM's dcgm_structs.h, blank marks of 32-bit and floating-point fields; and all bits set, as drivers give it."""
+_BLANK_FROM = 2**63 - 1024
+"""The 64-bit marks begin at 2**63 - 16, and a round trip through a float moves them by up to this."""
+
+
+def is_blank(value: float) -> bool:
+    """True for a number that stands for "not told" in NVIDIA's tools.
+
+    >>> [is_blank(value) for value in (9223372036854775794, 9.223372036854776e18, 4294967295, 0)]
+    [True, True, True, False]
+    """
+    return value in _BLANKS or value >= _BLANK_FROM
+
+
+def sane(value: object, low: float, high: float, scale: float = 1.0) -> float | Unread:
+    """`value * scale` where it is a number and in range; else `insane` with what was told.
+
+    >>> sane(612000, 0, 5000, 0.001), sane(b"612000", 0, 5000).state.value
+    (612.0, 'insane')
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return Unread(FieldState.INSANE, f"raw value {str(value)[:40]!r} is no number")
+    if is_blank(value):
+        return Unread(FieldState.INSANE, f"raw value {value!r} is a mark for 'not told'")
+    return in_range(float(value) * scale, low, high)
+
+
 def in_range(value: float, low: float, high: float) -> float | Unread:
     """`value`, or `insane` with the raw number when it lies outside what the device can mean.
 

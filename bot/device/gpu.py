@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bot.device.field import FieldState, Unread, in_range
+from bot.device.field import FieldState, Unread, sane
 from bot.device.nvml import NvmlLibrary
 from bot.device.nvml_error import LOST, NvmlFailure
 
@@ -25,19 +25,28 @@ THROTTLE_REASONS = {
 }
 THROTTLE_COUNTERS = {"sw_thermal": 269, "hw_thermal": 270, "hw_power_brake": 271}
 """Field ids of nanoseconds spent throttled. Source: nvml.h, NVML_FI_DEV_CLOCKS_EVENT_REASON_*."""
+_MASK_LIMIT = 2**20
+"""Well above the highest bit that is defined; a larger mask is no mask."""
+_MOST_INSTANCES = 64
+"""A bound on the loop; today's cards have at most 7 MIG devices."""
 _SM_CLOCK = 1
 _THRESHOLD_SLOWDOWN, _THRESHOLD_GPU_MAX = 1, 3
 
 
 @dataclass(slots=True)
 class Gpu:
-    """One GPU at hand. `lost` says why where the device does not answer any more, `skipped` why it was not asked."""
+    """One GPU at hand.
+
+    `lost` says why where the device does not answer any more, `skipped` why it was not asked, `refused` why it could
+    not be opened though nothing says that it is gone.
+    """
 
     index: int
     library: NvmlLibrary
     handle: Any = None
     lost: str | None = None
     skipped: str | None = None
+    refused: str | None = None
     slowest_call_seconds: float = 0.0
     identity: dict[str, object] = field(default_factory=dict)
 
@@ -45,8 +54,8 @@ class Gpu:
         """Result of one call, or `Unread`; a lost device is remembered."""
         if self.skipped is not None:
             return Unread(FieldState.TIMEOUT, self.skipped)
-        if self.lost is not None:
-            return Unread(FieldState.ERROR, self.lost)
+        if self.lost is not None or self.refused is not None:
+            return Unread(FieldState.ERROR, self.lost or self.refused or "")
         started = time.monotonic()  # measures the driver, so no clock is handed in
         try:
             value = self.library.call(function, self.handle, *arguments)
@@ -63,38 +72,40 @@ class Gpu:
     ) -> float | Unread:
         """A number between `low` and `high` after `scale`; anything else is `insane`."""
         value = self.read(function, *arguments)
-        if isinstance(value, Unread):
-            return value
-        return in_range(float(value) * scale, low, high)
+        return value if isinstance(value, Unread) else sane(value, low, high, scale)
 
     def fields(self, ids: Mapping[str, int]) -> dict[str, int | float | Unread]:
         """Field values by the names that `ids` gives them."""
-        if self.skipped is not None or self.lost is not None:
-            why = Unread(FieldState.ERROR, self.skipped or self.lost or "")
-            return dict.fromkeys(ids, why)
+        silent = self.skipped or self.lost or self.refused
+        if silent is not None:
+            return dict.fromkeys(ids, Unread(FieldState.ERROR, silent))
         try:
             values = self.library.fields(self.handle, list(ids.values()))
         except NvmlFailure as failure:
             self._note(failure)
             return dict.fromkeys(ids, failure.as_field())
         missing = Unread(FieldState.NOT_SUPPORTED, "not answered")
-        return {name: values.get(number, missing) for name, number in ids.items()}
+        found = {name: values.get(number, missing) for name, number in ids.items()}
+        return {
+            name: value if isinstance(value, Unread) else sane(value, 0, 2**62)
+            for name, value in found.items()
+        }
 
     def memory(self) -> tuple[float | Unread, float | Unread]:
         """Used and total bytes."""
         value = self.read("nvmlDeviceGetMemoryInfo")
         if isinstance(value, Unread):
             return value, value
-        total = in_range(float(part(value, "total")), 1, 2**50)
+        total = sane(part(value, "total"), 1, 2**50)
         high = 2.0**50 if isinstance(total, Unread) else total
-        return in_range(float(part(value, "used")), 0, high), total
+        return sane(part(value, "used"), 0, high), total
 
     def utilization(self) -> float | Unread:
         """Ratio 0..1 of the time in which some kernel ran; says nothing about progress."""
         value = self.read("nvmlDeviceGetUtilizationRates")
         if isinstance(value, Unread):
             return value
-        percent = in_range(float(part(value, "gpu")), 0, 100)
+        percent = sane(part(value, "gpu"), 0, 100)
         return percent if isinstance(percent, Unread) else percent / 100
 
     def throttle_reasons(self) -> int | Unread:
@@ -102,7 +113,8 @@ class Gpu:
         value = self.read("nvmlDeviceGetCurrentClocksEventReasons")
         if isinstance(value, Unread) and value.state is FieldState.NOT_SUPPORTED:
             value = self.read("nvmlDeviceGetCurrentClocksThrottleReasons")
-        return value if isinstance(value, Unread) else int(value)
+        mask = value if isinstance(value, Unread) else sane(value, 0, _MASK_LIMIT)
+        return mask if isinstance(mask, Unread) else int(mask)
 
     def sm_clock(self) -> tuple[float | Unread, float | Unread]:
         """Current and highest SM clock in MHz."""
@@ -120,19 +132,25 @@ class Gpu:
         )
 
     def mig_instances(self) -> list[Gpu] | Unread:
-        """MIG devices; empty where the mode is off."""
+        """MIG devices; empty where the mode is off, `Unread` where it is on and none can be opened."""
         mode = self.read("nvmlDeviceGetMigMode")
         if isinstance(mode, Unread):
             return mode
-        if not mode[0]:
-            return []
-        count = self.read("nvmlDeviceGetMaxMigDeviceCount")
+        is_on = sane(mode[0] if isinstance(mode, (list, tuple)) and mode else None, 0, 1)
+        if isinstance(is_on, Unread) or not is_on:
+            return is_on if isinstance(is_on, Unread) else []
+        count = self.number("nvmlDeviceGetMaxMigDeviceCount", low=0, high=_MOST_INSTANCES)
+        if isinstance(count, Unread):
+            return count
         instances: list[Gpu] = []
-        for number in range(0 if isinstance(count, Unread) else int(count)):
+        failure: Unread | None = None
+        for number in range(int(count)):
             handle = self.read("nvmlDeviceGetMigDeviceHandleByIndex", number)
             if not isinstance(handle, Unread):
                 instances.append(Gpu(number, self.library, handle))
-        return instances
+            elif not handle.detail.startswith("NotFound"):
+                failure = handle
+        return instances if instances or failure is None else failure
 
     def _note(self, failure: NvmlFailure) -> None:
         if failure.name in LOST:
@@ -145,7 +163,7 @@ def each_gpu(
     mark: Callable[[str], None],
     skipped: Mapping[str, str],
 ) -> Iterator[Gpu]:
-    """Every GPU, one at a time, announced before it is touched; one that cannot be opened is yielded as lost.
+    """Every GPU, one at a time, announced before it is touched; one that cannot be opened is yielded as what it is.
 
     Raises:
         NvmlFailure: the driver does not even tell how many there are.
@@ -157,14 +175,18 @@ def each_gpu(
         if name in skipped:
             gpu.skipped = skipped[name]
         elif index >= count:
-            gpu.lost = f"there is no GPU {index}; the driver has {count}"
+            gpu.refused = f"there is no GPU {index}; the driver has {count}"
         else:
             mark(name)
             try:
                 gpu.handle = library.call("nvmlDeviceGetHandleByIndex", index)
                 gpu.identity = _identity(gpu)
             except NvmlFailure as failure:
-                gpu.lost = str(failure)
+                # No permission, or an unknown error, is no device that is gone.
+                if failure.name in LOST:
+                    gpu.lost = str(failure)
+                else:
+                    gpu.refused = _refusal(failure)
         yield gpu
 
 
@@ -182,8 +204,8 @@ def decode_reasons(mask: int) -> list[str]:
 
 
 def part(value: Any, name: str) -> Any:
-    """A member of a struct, which is a ctypes object in the library and a table in the stand-in."""
-    return value[name] if isinstance(value, dict) else getattr(value, name)
+    """A member of a struct, a ctypes object in the library and a table in the stand-in; None where it has none."""
+    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 
 def text(value: Any) -> Any:
@@ -196,5 +218,18 @@ def _identity(gpu: Gpu) -> dict[str, object]:
     return {
         "name": text(gpu.read("nvmlDeviceGetName")),
         "uuid": text(gpu.read("nvmlDeviceGetUUID")),
-        "pci": pci if isinstance(pci, Unread) else text(part(pci, "busId")).lower(),
+        "pci": pci if isinstance(pci, Unread) else str(text(part(pci, "busId"))).lower(),
     }
+
+
+def _refusal(failure: NvmlFailure) -> str:
+    match failure.name:
+        case "NoPermission":
+            return f"{failure}: the agent may not open this GPU's device"
+        case "Unknown":
+            return (
+                f"{failure}: typical of a container that lost its GPU devices; check /dev/nvidia* and the device "
+                "cgroup, the GPU itself may be well"
+            )
+        case _:
+            return f"{failure} while it was opened"

@@ -30,6 +30,7 @@ class GpuCondition:
     identity: Mapping[str, object]
     lost: str | None
     skipped: str | None
+    refused: str | None
     reasons: int | Unread
     sm_clock_mhz: Field
     max_sm_clock_mhz: Field
@@ -59,6 +60,8 @@ class GpuCondition:
             "memory": None
             if self.mig and not isinstance(self.mig, Unread)
             else self.memory_used_bytes,
+            "MIG devices": self.mig,
+            **{f"time in {name}": share for name, share in self.throttled_ratio.items()},
         }
         # Without these nothing is known of throttling, which no card in question lacks by design.
         essential = {"throttle reasons", "SM clock"}
@@ -75,6 +78,7 @@ class GpuCondition:
             **self.identity,
             "lost": self.lost,
             "skipped": self.skipped,
+            "refused": self.refused,
             "throttle_reasons_raw": self.reasons,
             "throttle_reasons": (
                 self.reasons if isinstance(self.reasons, Unread) else decode_reasons(self.reasons)
@@ -181,6 +185,7 @@ def _condition(gpu: Gpu, throttled: Mapping[str, Field]) -> GpuCondition:
         # Last, because a device may be lost in the middle of being read.
         lost=gpu.lost,
         skipped=gpu.skipped,
+        refused=gpu.refused,
     )
 
 

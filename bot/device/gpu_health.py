@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bot.device.field import Unread, is_tolerable
-from bot.device.gpu import each_gpu
+from bot.device.field import FieldState, Unread, is_tolerable, sane
+from bot.device.gpu import Gpu, each_gpu
 from bot.device.nvml import NvmlLibrary
 
 _UNCORRECTED, _CORRECTED, _VOLATILE = 1, 0, 0
 """Source: nvml.h, nvmlMemoryErrorType_t and nvmlEccCounterType_t."""
+_MOST_ROWS = 1_000_000
+"""Far above the 512 remaps at which a card is to be replaced."""
 
 Field = float | Unread
 
@@ -23,6 +25,7 @@ class GpuHealth:
     identity: Mapping[str, object]
     lost: str | None
     skipped: str | None
+    refused: str | None
     ecc_uncorrected: Field
     ecc_corrected: Field
     remapped_rows: Field
@@ -32,9 +35,14 @@ class GpuHealth:
     @property
     def gaps(self) -> list[str]:
         """What failed to be read; a card without the feature is no gap."""
-        if self.lost or self.skipped:
-            return [f"GPU {self.index}: {self.lost or self.skipped}"]
-        fields = {"ECC": self.ecc_uncorrected, "row remapping": self.is_remap_failed}
+        silent = self.lost or self.skipped or self.refused
+        if silent:
+            return [f"GPU {self.index}: {silent}"]
+        fields = {
+            "ECC": self.ecc_uncorrected,
+            "row remapping": self.is_remap_failed,
+            "pending row remapping": self.is_remap_pending,
+        }
         return [
             f"GPU {self.index} {name}: {value.state.value} {value.detail}".strip()
             for name, value in fields.items()
@@ -56,8 +64,7 @@ def read_health(
     """
     found: list[GpuHealth] = []
     for gpu in each_gpu(library, wanted, mark, skipped):
-        rows = gpu.read("nvmlDeviceGetRemappedRows")
-        is_told = not isinstance(rows, Unread)
+        rows = _rows(gpu)
         found.append(
             GpuHealth(
                 index=gpu.index,
@@ -68,12 +75,30 @@ def read_health(
                 ecc_corrected=gpu.number(
                     "nvmlDeviceGetTotalEccErrors", _CORRECTED, _VOLATILE, low=0, high=2**62
                 ),
-                remapped_rows=float(rows[0] + rows[1]) if is_told else rows,
-                is_remap_pending=bool(rows[2]) if is_told else rows,
-                is_remap_failed=bool(rows[3]) if is_told else rows,
+                remapped_rows=rows[0]
+                if isinstance(rows[0], Unread)
+                else rows[0] + _or_zero(rows[1]),
+                is_remap_pending=rows[2] if isinstance(rows[2], Unread) else bool(rows[2]),
+                is_remap_failed=rows[3] if isinstance(rows[3], Unread) else bool(rows[3]),
                 lost=gpu.lost,
                 skipped=gpu.skipped,
+                refused=gpu.refused,
             )
         )
     mark("judging")
     return tuple(found)
+
+
+def _rows(gpu: Gpu) -> list[Field]:
+    """Corrected and uncorrected remapped rows, then the flags for pending and failed."""
+    told = gpu.read("nvmlDeviceGetRemappedRows")
+    if isinstance(told, Unread):
+        return [told] * 4
+    if not isinstance(told, (list, tuple)) or len(told) != 4:
+        return [Unread(FieldState.INSANE, "not four numbers")] * 4
+    limits = (_MOST_ROWS, _MOST_ROWS, 1, 1)
+    return [sane(value, 0, limit) for value, limit in zip(told, limits, strict=True)]
+
+
+def _or_zero(value: Field) -> float:
+    return 0.0 if isinstance(value, Unread) else value

@@ -35,6 +35,7 @@ class GpuLink:
     identity: Mapping[str, object]
     lost: str | None
     skipped: str | None
+    refused: str | None
     width: Field
     max_width: Field
     generation: Field
@@ -131,6 +132,7 @@ def _link(track: _Track, seconds: float) -> GpuLink:
         seconds=seconds,
         lost=gpu.lost,
         skipped=gpu.skipped,
+        refused=gpu.refused,
     )
 
 
@@ -141,10 +143,10 @@ def _replays(gpu: Gpu) -> Field:
 def _active_links(gpu: Gpu) -> int | Unread:
     active = 0
     for link in range(_NVLINK_LINKS):
-        state = gpu.read("nvmlDeviceGetNvLinkState", link)
+        state = gpu.number("nvmlDeviceGetNvLinkState", link, low=0, high=1)
         if isinstance(state, Unread):
             # A card without NVLink, or with fewer links: not supported is no link that is down.
-            return state if link == 0 else active
+            return _none_at(state, link) or active
         active += int(state)
     return active
 
@@ -153,11 +155,19 @@ def _nvlink_errors(gpu: Gpu) -> Mapping[str, int] | Unread:
     totals = dict.fromkeys(_NVLINK_ERRORS, 0)
     for link in range(_NVLINK_LINKS):
         for name, counter in _NVLINK_ERRORS.items():
-            value = gpu.read("nvmlDeviceGetNvLinkErrorCounter", link, counter)
+            value = gpu.number("nvmlDeviceGetNvLinkErrorCounter", link, counter, low=0, high=2**62)
             if isinstance(value, Unread):
-                return value if link == 0 else totals
+                return _none_at(value, link) or totals
             totals[name] += int(value)
     return totals
+
+
+def _none_at(value: Unread, link: int) -> Unread | None:
+    """Why nothing is told at all; None where the links before this one are simply all that there are."""
+    is_end = value.detail.startswith("InvalidArgument")
+    if is_end or value.state is FieldState.NOT_SUPPORTED:
+        return Unread(FieldState.NOT_SUPPORTED, value.detail) if link == 0 else None
+    return value
 
 
 def _grown(before: Field, after: Field) -> Field:

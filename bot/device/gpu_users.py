@@ -6,11 +6,14 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from bot.device.field import FieldState, Unread, in_range
+from bot.device.field import FieldState, Unread, sane
 from bot.device.gpu import Gpu, each_gpu, part
 from bot.device.nvml import NvmlLibrary
 from bot.device.proc import ProcRoot
 from bot.errors import ProbeError
+
+_MOST_PID = 2**22
+"""Source: Linux include/linux/threads.h, PID_MAX_LIMIT."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +81,16 @@ def _listed(gpu: Gpu) -> dict[int, float | Unread] | Unread:
             if function.startswith("nvmlDeviceGetCompute"):
                 return entries
             continue
+        if not isinstance(entries, (list, tuple)):
+            return Unread(FieldState.INSANE, "the list of processes is none")
         for entry in entries:
             used = part(entry, "usedGpuMemory")
-            found[int(part(entry, "pid"))] = (
+            pid = sane(part(entry, "pid"), 1, _MOST_PID)
+            # A pid that cannot be one is counted as one that is not here.
+            found[-1 if isinstance(pid, Unread) else int(pid)] = (
                 Unread(FieldState.NOT_SUPPORTED, "not told per process")
                 if used is None
-                else in_range(float(used), 0, 2**50)
+                else sane(used, 0, 2**50)
             )
     return found
 

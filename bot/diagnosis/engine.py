@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bot.cause import Catalogue, SymptomKind
 from bot.diagnosis.blind_spots import find_blind_spots
 from bot.diagnosis.collect import collect
@@ -11,6 +13,7 @@ from bot.diagnosis.components.incident import faulty_component
 from bot.diagnosis.experiments import next_experiments
 from bot.diagnosis.facts import Facts, establish
 from bot.diagnosis.layers import judge_layers
+from bot.diagnosis.priors import Priors, contribution_of
 from bot.diagnosis.rank import Ranked, rank
 from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
 from bot.diagnosis.triggers import trigger_of
@@ -41,10 +44,15 @@ async def diagnose(request: DiagnosisRequest, ports: DiagnosisPorts) -> Diagnosi
     return assess(collected, ports.catalogue, ports.service(request.service))
 
 
-def assess(collected: Collected, catalogue: Catalogue, service: Service) -> Diagnosis:
-    """The judgement alone: pure, and the same for the same answers in any order."""
+def assess(
+    collected: Collected, catalogue: Catalogue, service: Service, *, priors: Priors | None = None
+) -> Diagnosis:
+    """The judgement alone: pure, and the same for the same answers in any order.
+
+    priors: what the team's own confirmed causes add, within bounds; each shift is shown as a contribution.
+    """
     facts = establish(collected, catalogue)
-    ranked = rank(facts, catalogue)
+    ranked = rank(facts, catalogue, priors)
     heavy = collected.request.allow_heavy and collected.request.approver is not None
     experiments = next_experiments(ranked, facts, service, heavy=heavy)
     symptoms = _symptoms(collected, facts)
@@ -61,6 +69,12 @@ def assess(collected: Collected, catalogue: Catalogue, service: Service) -> Diag
         _hypothesis(item, facts, service, symptoms, experiments.get(item.cause), evidence, behind)
         for item in ranked
     )
+    if priors is not None:
+        weighed = {item.cause: item.weighed for item in ranked if item.weighed is not None}
+        hypotheses = tuple(
+            _with_past(item, weighed.get(item.cause), catalogue, priors, evidence)
+            for item in hypotheses
+        )
     for sighting in facts.incident.sightings:
         if sighting.observation is not None:
             from_sighting = evidence_of(sighting.observation, abnormal=True)
@@ -131,6 +145,24 @@ def _hypothesis(
             if symptom.id in kinds or symptom.id not in _KIND_NAMES
         ),
     )
+
+
+def _with_past(
+    hypothesis: Hypothesis,
+    weighed: Weighed | None,
+    catalogue: Catalogue,
+    priors: Priors,
+    evidence: dict[str, Evidence],
+) -> Hypothesis:
+    """The hypothesis with what the team's own past added to it, last among its reasons."""
+    found = contribution_of(weighed, catalogue.causes, priors) if weighed is not None else None
+    if found is None:
+        return hypothesis
+    contribution, cited = found
+    evidence.setdefault(cited.id, cited)
+    if contribution.weight > 0:
+        return replace(hypothesis, supports=(*hypothesis.supports, contribution))
+    return replace(hypothesis, against=(*hypothesis.against, contribution))
 
 
 def _component(weighed: Weighed, behind: RankedComponent | None) -> str | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bot.cause import Catalogue
 from bot.diagnosis.chain import Chain, find_chains, is_established, undecided
 from bot.diagnosis.facts import Facts
+from bot.diagnosis.priors import Priors, shifted
 from bot.diagnosis.weigh import Weighed, weigh
 from bot.domain.hypothesis import NOT_ESTABLISHED
 
@@ -38,9 +39,15 @@ class Ranked:
     chain: Chain
 
 
-def rank(facts: Facts, catalogue: Catalogue) -> tuple[Ranked, ...]:
-    """All candidates, likeliest first; equal shares are ordered by support, then by id."""
+def rank(
+    facts: Facts, catalogue: Catalogue, priors: Priors | None = None
+) -> tuple[Ranked, ...]:
+    """All candidates, likeliest first; equal shares are ordered by support, then by id.
+
+    priors: the team's own past, which may shift a cause within bounds; None leaves the catalogue's priors alone.
+    """
     weighed = {name: weigh(cause, facts, catalogue) for name, cause in catalogue.causes.items()}
+    weighed = shifted(weighed, catalogue.causes, priors)
     chains = find_chains(weighed, facts, catalogue)
     scores = _with_chains({name: item.log_odds for name, item in weighed.items()}, weighed, chains)
     seen = facts.incident.is_seen or facts.is_declared

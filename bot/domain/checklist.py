@@ -1,9 +1,15 @@
-"""A change to the team's checklist that an incident justifies."""
+"""What an incident would change for the next one, and what came of the checks that earlier incidents left behind."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+from typing import Any
+
+from bot.domain.instant import parse_rfc3339, to_rfc3339
+from bot.domain.text import Localized
 
 
 class ProposalStatus(StrEnum):
@@ -14,12 +20,184 @@ class ProposalStatus(StrEnum):
     DECLINED = "declined"
 
 
+class ProposalKind(StrEnum):
+    """What a proposal is about: the team's knowledge, or (the last four) its monitoring."""
+
+    CHECK = "check"
+    THRESHOLD = "threshold"
+    STEP = "step"
+    SOURCE = "source"
+    CAUSE = "cause"
+    STALE = "stale"
+    ALERT = "alert"
+    METRIC = "metric"
+    LOG = "log"
+    TRACE = "trace"
+
+    @property
+    def is_monitoring(self) -> bool:
+        """Whether it changes alerts, metrics, logs or traces and not the checklist."""
+        return self in (
+            ProposalKind.ALERT,
+            ProposalKind.METRIC,
+            ProposalKind.LOG,
+            ProposalKind.TRACE,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChecklistChange:
-    """A proposed change: `diff` is a unified diff of the checklist's YAML, `reason` why (or why not)."""
+    """A proposed change: `diff` is a unified diff, `reason` why (or why not).
+
+    checklist: the id of the checklist that it changes; `causes/<id>` or `monitoring/<name>` for a file of its own.
+    by: who decided; None while it is proposed. is_edited: whether a person reworded it first.
+    """
 
     n: int
     checklist: str
     diff: str
     reason: str | None = None
     status: ProposalStatus = ProposalStatus.PROPOSED
+    kind: ProposalKind = ProposalKind.CHECK
+    by: str | None = None
+    is_edited: bool = False
+
+
+class CheckOutcome(StrEnum):
+    """What a check came to. Only FOUND and CLEAN say that somebody looked."""
+
+    FOUND = "found"
+    CLEAN = "clean"
+    UNKNOWN = "unknown"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRun:
+    """One check of a checklist in one incident.
+
+    item: its id in the checklist. learned_from: the incident whose accepted change brought it, None for a shipped one.
+    version: of the checklist when it ran, 0 for the file without changes. by: who answered; the bot for a probe or a
+    query.
+    """
+
+    checklist: str
+    item: str
+    version: int
+    text: Localized
+    outcome: CheckOutcome
+    summary: Localized
+    by: str
+    at: datetime
+    learned_from: str | None = None
+    probe: str | None = None
+    query: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What a timeline entry carries."""
+        return {
+            "checklist": self.checklist,
+            "item": self.item,
+            "version": self.version,
+            "text": self.text.to_json(),
+            "outcome": self.outcome.value,
+            "summary": self.summary.to_json(),
+            "by": self.by,
+            "at": to_rfc3339(self.at),
+            "learned_from": self.learned_from,
+            "probe": self.probe,
+            "query": self.query,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> CheckRun:
+        """Reads `to_json`'s shape."""
+        return cls(
+            checklist=value["checklist"],
+            item=value["item"],
+            version=int(value["version"]),
+            text=Localized.from_json(value["text"]),
+            outcome=CheckOutcome(value["outcome"]),
+            summary=Localized.from_json(value["summary"]),
+            by=value["by"],
+            at=parse_rfc3339(value["at"]),
+            learned_from=value.get("learned_from"),
+            probe=value.get("probe"),
+            query=value.get("query"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """How often a check was due in an incident, by what it came to."""
+
+    counts: Mapping[CheckOutcome, int] = field(default_factory=dict)
+
+    @property
+    def incidents(self) -> int:
+        """In how many incidents it was due."""
+        return sum(self.counts.values())
+
+    @property
+    def found(self) -> int:
+        """How often it found something."""
+        return self.counts.get(CheckOutcome.FOUND, 0)
+
+
+class VersionOp(StrEnum):
+    """How a version came about."""
+
+    ACCEPTED = "accepted"
+    ROLLED_BACK = "rolled_back"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One accepted change of a knowledge file, or the return to an earlier version.
+
+    path: of the file, relative to the knowledge folder (`checklists/inference-latency.yaml`).
+    number: from 1, without gaps. diff: against the version before; empty for a return.
+    incident, change: the proposal that it comes from. to: the version that a return goes back to, 0 for the file.
+    """
+
+    path: str
+    number: int
+    op: VersionOp
+    by: str
+    at: datetime
+    reason: str
+    diff: str = ""
+    incident: str | None = None
+    change: int | None = None
+    to: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What is stored."""
+        return {
+            "path": self.path,
+            "number": self.number,
+            "op": self.op.value,
+            "by": self.by,
+            "at": to_rfc3339(self.at),
+            "reason": self.reason,
+            "diff": self.diff,
+            "incident": self.incident,
+            "change": self.change,
+            "to": self.to,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Version:
+        """Reads `to_json`'s shape."""
+        return cls(
+            path=value["path"],
+            number=int(value["number"]),
+            op=VersionOp(value["op"]),
+            by=value["by"],
+            at=parse_rfc3339(value["at"]),
+            reason=value["reason"],
+            diff=value.get("diff") or "",
+            incident=value.get("incident"),
+            change=value.get("change"),
+            to=value.get("to"),
+        )

@@ -11,9 +11,10 @@ from typing import Any
 from bot.domain.action_item import ActionItem
 from bot.domain.alert import Alert
 from bot.domain.change import Change
-from bot.domain.checklist import ChecklistChange
+from bot.domain.checklist import ChecklistChange, CheckRun
 from bot.domain.evidence import BlindSpot, Evidence, Gap, SourceState
 from bot.domain.hypothesis import Hypothesis, LayerVerdict, Symptom, Trigger
+from bot.domain.precedent import Drill, Precedent, Recurrence
 from bot.domain.responder import Role, Severity
 from bot.domain.text import Locale, Localized
 
@@ -151,6 +152,7 @@ class Incident:
     alerts_left_out: alerts that the sender itself left out of its newest notification.
     active_at: when a person or the procedure moved last. evidence_at: when the sources were asked last.
     storm_of: the storm that lists this incident, while it has no message of its own. storm: what a storm lists.
+    precedents: earlier incidents that look alike. drill: set when this is an exercise.
     """
 
     id: str
@@ -194,8 +196,13 @@ class Incident:
     fix: Fix | None = None
     charts: tuple[ChartRef, ...] = ()
     checklist_changes: tuple[ChecklistChange, ...] = ()
+    monitoring_changes: tuple[ChecklistChange, ...] = ()
+    checks: tuple[CheckRun, ...] = ()
     action_items: tuple[ActionItem, ...] = ()
     roles: Mapping[Role, str] = field(default_factory=dict)
+    precedents: tuple[Precedent, ...] = ()
+    recurrences: tuple[Recurrence, ...] = ()
+    drill: Drill | None = None
     report_state: str = "draft"
     report_formats: tuple[str, ...] = ()
 

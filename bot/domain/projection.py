@@ -11,15 +11,9 @@ from bot.domain.action_item import ActionItem, ActionStatus
 from bot.domain.alert import AlertStatus
 from bot.domain.alert_news import fold_alert, fold_followup
 from bot.domain.change import Change
-from bot.domain.checklist import ChecklistChange, ProposalStatus
+from bot.domain.checklist_news import fold_checklist
 from bot.domain.evidence import BlindSpot, Evidence, EvidenceSource, Gap, SourceState, digest_of
-from bot.domain.hypothesis import (
-    Hypothesis,
-    HypothesisStatus,
-    LayerVerdict,
-    Symptom,
-    Trigger,
-)
+from bot.domain.hypothesis import Hypothesis, HypothesisStatus, LayerVerdict, Symptom, Trigger
 from bot.domain.incident import (
     ChartRef,
     Experiment,
@@ -34,6 +28,7 @@ from bot.domain.incident import (
     StormMember,
 )
 from bot.domain.instant import Window, parse_rfc3339
+from bot.domain.precedent_news import fold_precedent
 from bot.domain.reaction import fold_reaction
 from bot.domain.responder import Role, Severity
 from bot.domain.text import Locale, Localized
@@ -138,7 +133,7 @@ def _system(incident: Incident, entry: Entry) -> Incident:
                 services=tuple(data.get("services") or incident.services),
             )
         case _:
-            return incident
+            return fold_precedent(incident, entry)
 
 
 def _later(known: datetime | None, at: datetime) -> datetime:
@@ -410,29 +405,6 @@ def _report(incident: Incident, entry: Entry) -> Incident:
     )
 
 
-def _checklist(incident: Incident, entry: Entry) -> Incident:
-    data = entry.data
-    n = int(data["n"])
-    if entry.op == "proposed":
-        proposed = ChecklistChange(
-            n=n,
-            checklist=data["checklist"],
-            diff=data["diff"],
-            reason=entry.text.en if entry.text else None,
-        )
-        others = tuple(item for item in incident.checklist_changes if item.n != n)
-        return replace(incident, checklist_changes=(*others, proposed))
-    status = ProposalStatus.ACCEPTED if entry.op == "accepted" else ProposalStatus.DECLINED
-    reason = entry.text.en if entry.op == "declined" and entry.text else None
-    return replace(
-        incident,
-        checklist_changes=tuple(
-            replace(item, status=status, reason=reason or item.reason) if item.n == n else item
-            for item in incident.checklist_changes
-        ),
-    )
-
-
 def _action(incident: Incident, entry: Entry) -> Incident:
     data = entry.data
     match entry.op:
@@ -481,7 +453,7 @@ _FOLDS: Mapping[EntryKind, Callable[[Incident, Entry], Incident]] = {
     EntryKind.SEVERITY: _severity,
     EntryKind.CHART: _chart,
     EntryKind.REPORT: _report,
-    EntryKind.CHECKLIST: _checklist,
+    EntryKind.CHECKLIST: fold_checklist,
     EntryKind.ACTION: _action,
     EntryKind.FOLLOWUP: fold_followup,
     EntryKind.REACTION: fold_reaction,

@@ -5,13 +5,13 @@ What each kind of entry carries in `data` (JSON values only; every text that a p
 
 | kind | data |
 | --- | --- |
-| system | `op` = opened (`title`, `severity`, `services`, `nodes`, `channel`, `locale`, `labels`, `source`), attached (`thread_ts`, `card_ts`), status (`status`), scope (`nodes`, `replicas`, `models`, `tenants`, `confirmed`), truncated (`delivered`, `left_out`), recurrence (`recurrence_of`), storm_member (`storm`), storm (`members`: list of `id`, `title`), note |
+| system | `op` = opened (`title`, `severity`, `services`, `nodes`, `channel`, `locale`, `labels`, `source`), attached (`thread_ts`, `card_ts`), status (`status`), scope (`nodes`, `replicas`, `models`, `tenants`, `confirmed`), truncated (`delivered`, `left_out`), recurrence (`recurrence_of`), storm_member (`storm`), storm (`members`: list of `id`, `title`), similar (`similar`: list of Precedent), recurrences (`by`, `days`, `incidents`), drill (`cause`, `seed`, `case`), note |
 | alert | `op` = firing, repeated, resolved, refired, joined, acknowledged, silenced; `alert` (Alert), `group_key`, `source` |
 | message | `ts`, `files` |
 | reaction | `ts`, `emoji`, `meaning`, `target` (seq), `removed` |
 | symptom | `id`, `metric`, `scope`, `since`; the statement is the text |
 | evidence | `evidence` (list of Evidence), `gaps` (list of Gap), `sources`, `layers`, `blind_spots`; `person` evidence is its text |
-| probe | `result` (ProbeResult) or `results` (list of them), `purpose` = asked, experiment, capture, collection |
+| probe | `result` (ProbeResult) or `results` (list of them), `purpose` = asked, experiment, capture, collection, checklist; a file that was left (`purpose` = artefact): `probe`, `node`, `artefact` (`blob`, `bytes`, `sha256`, `media_type`; empty where it was not fetched) |
 | change | `changes` (list of Change), `since` |
 | hypothesis | `op` = ranked (`hypotheses`), added (`cause`, `title`), moved (`cause`, `to`), rejected (`cause`; the reason is the text), confirmed (`cause`, `explains`, `trigger`, `deep_cause`, `prevention`) |
 | experiment | `op` = planned (`id`, `cause`, `probe`, `node`, `args`, `query`, `predicted`, `would_refute`), finished (`id`, `result`, `verdict`, `evidence`) |
@@ -21,7 +21,7 @@ What each kind of entry carries in `data` (JSON values only; every text that a p
 | role / severity | `role`, `user` / `severity` |
 | chart | `chart`, `title`, `alt`, `png` and `svg` (blob names), `panels` |
 | report | `formats`, `state` |
-| checklist | `op` = proposed (`n`, `checklist`, `diff`), accepted (`n`), declined (`n`; the reason is the text) |
+| checklist | `op` = proposed (`n`, `kind`, `checklist`, `diff`), edited (`n`, `diff`), accepted (`n`, `version`), declined (`n`; the reason is the text), checked (`checks`: list of CheckRun) |
 | action | `op` = added (`n`, `owner`, `due`), done (`n`), dropped (`n`), fix (text), verified (`verified`, `evidence`) |
 | followup | `op` = due (`anchor`), snoozed (`until`), stopped; `followup` |
 """

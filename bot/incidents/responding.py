@@ -22,6 +22,7 @@ from bot.incidents.journal import Journal, Ledger, Recorded
 from bot.incidents.opening import status_draft
 from bot.locales import say
 from bot.store.queue import Job
+from bot.store.transaction import Batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +60,9 @@ class Responding:
         *,
         step: str = "",
         jobs: Callable[[Incident], Sequence[Job]] = lambda _: (),
+        extra: Batch | None = None,
     ) -> Recorded:
-        """Any entries, once per `via.key` and `step`; `jobs` are queued with them.
+        """Any entries, once per `via.key` and `step`; `jobs` and `extra` writes go with them.
 
         Raises:
             UnknownIncidentError: no such incident.
@@ -75,7 +77,7 @@ class Responding:
             return (*self._jobs(incident), *jobs(incident))
 
         return await self._journal.record(
-            incident_id, drafts, once=f"{via.key}:{step}", jobs=all_jobs
+            incident_id, drafts, once=f"{via.key}:{step}", jobs=all_jobs, extra=extra
         )
 
     async def note(self, incident_id: str, text: str, via: Via) -> Recorded:

@@ -21,6 +21,7 @@ from bot.store.queue import Job
 
 # Incidents of the bot's own making: no service to ask about, nothing to search for.
 _OWN = (storms.SOURCE, heartbeats.SOURCE)
+DRILL = "drill"
 
 
 class Beginnings:
@@ -36,21 +37,24 @@ class Beginnings:
         if opening.storm_of is not None:
             return (list_job(opening.storm_of, now),)
         lane = outbox.lane_of(opening.channel)
-        timers = first_timers(incident_id, self._settings, now)
+        # Nobody is paged or reminded for an exercise.
+        timers = () if opening.source == DRILL else first_timers(incident_id, self._settings, now)
         notes = _notes(incident_id, lane, [*opening.notes, *_help(opening)])
         if opening.source in _OWN:
-            return (_card(incident_id, lane), *notes, *timers)
+            # It speaks for all groups that get no message: it must not wait behind those that do.
+            first = replace(_card(incident_id, lane), urgent=opening.source == storms.SOURCE)
+            return (first, *notes, *timers)
         return (*_work(incident_id, lane, notes), *timers)
 
     def for_news(self, incident: Incident) -> Sequence[Job]:
         """When one changes: its card, and the follow-ups that it now wants."""
         if incident.is_only_listed:
             return ()
-        timers = timers_of(incident, self._settings)
+        timers = () if incident.drill else timers_of(incident, self._settings)
         if incident.storm_of is not None and incident.card_ts is None:
             # Somebody took up what a storm only listed: from here on it is an incident like any other.
             return (*_work(incident.id, outbox.lane_of(incident.channel), ()), *timers)
-        return (outbox.card_job(incident), *timers)
+        return (outbox.card_job(incident), *timers, *_recalled(incident))
 
     def for_recovery(self, incident: Incident) -> Sequence[Job]:
         """When all its alerts are over: step 6 is asked for."""
@@ -80,7 +84,15 @@ def _work(incident_id: str, lane: str, notes: Sequence[Job]) -> tuple[Job, ...]:
     search = requests.collect(incident_id, reason="opened", by=SYSTEM_AUTHOR)
     chart = requests.chart(incident_id, kind="symptom", by=SYSTEM_AUTHOR)
     symptom = replace(chart, coalesce=f"chart:symptom:{incident_id}")
-    return (_card(incident_id, lane), prompt, *notes, search, symptom)
+    recall = requests.recall(incident_id, reason="opened")
+    return (_card(incident_id, lane), prompt, *notes, recall, search, symptom)
+
+
+def _recalled(incident: Incident) -> tuple[Job, ...]:
+    """A cause that was just confirmed is looked for among the earlier ones."""
+    root = incident.root_cause
+    is_news = root is not None and incident.active_at is not None and root.at >= incident.active_at
+    return (requests.recall(incident.id, reason="confirmed"),) if is_news else ()
 
 
 def _card(incident_id: str, lane: str) -> Job:

@@ -18,6 +18,7 @@ from bot.domain.incident import Incident
 from bot.incidents.responding import Via
 from bot.jobs import outbox, requests
 from bot.jobs.charting import Charting, marks_of, request_of
+from bot.jobs.passes import SharedPasses
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
 from bot.message import Message
@@ -29,6 +30,9 @@ class Collecting:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        runner = services.ports.probes
+        shared = SharedPasses(runner, services.clock) if runner is not None else None
+        self._shared = replace(services.ports, probes=shared)
 
     async def collect(self, claim: Claim) -> Done | Later:
         """Collects, judges, records, and queues what is to be said and drawn, in one transaction."""
@@ -42,7 +46,10 @@ class Collecting:
         request = request_of(
             self._services, incident, by=payload["by"], window_seconds=payload["window_s"]
         )
-        collected = await collect(request, self._services.ports)
+        # What nobody asked for is asked once a node for all incidents that open together.
+        is_automatic = payload["reason"] == "opened"
+        ports = self._shared if is_automatic else self._services.ports
+        collected = await collect(request, ports)
         diagnosis = await asyncio.to_thread(
             assess,
             collected,

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bot.jobs import charting, collecting, followups, probing, reporting, storms, verifying
+from bot.jobs import (
+    charting,
+    collecting,
+    followups,
+    probing,
+    recalling,
+    reporting,
+    storms,
+    verifying,
+)
 from bot.jobs.services import Services
 from bot.jobs.worker import Handler
 
@@ -12,6 +21,8 @@ from bot.jobs.worker import Handler
 def incident_handlers(services: Services) -> Mapping[str, Handler]:
     """By job kind."""
     handlers: dict[str, Handler] = {}
-    for module in (collecting, probing, charting, verifying, reporting, followups, storms):
+    for module in (
+        collecting, probing, charting, verifying, reporting, followups, storms, recalling,
+    ):  # fmt: skip
         handlers.update(module.handlers(services))
     return handlers

@@ -21,12 +21,13 @@ def lane_of(channel: str) -> str:
 
 
 def card_job(incident: Incident) -> Job:
-    """Brings the incident's card up to date; many in a row become one."""
+    """Brings the incident's card up to date; many in a row become one. A storm's stands for many: it goes first."""
     return Job(
         kind=CARD,
         lane=lane_of(incident.channel),
         payload={"incident": incident.id},
         coalesce=f"card:{incident.id}",
+        urgent=bool(incident.storm),
     )
 
 

@@ -15,6 +15,7 @@ from bot.domain.text import Localized
 from bot.errors import CommandError, Reason
 from bot.incidents.responding import Via
 from bot.jobs import outbox, requests
+from bot.jobs.artefacts import keep_artefacts, seconds_for
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
 from bot.locales import say
@@ -66,6 +67,7 @@ class Probing:
         incident = (await self._services.journal.load(incident_id)).incident
         post = outbox.thread_post(incident, message)
         await self._services.outbox.send(post, once=f"{claim.job.id}:post")
+        await keep_artefacts(self._services, incident, results, via)
         return Done()
 
     async def experiment(self, claim: Claim) -> Done | Later:
@@ -94,6 +96,7 @@ class Probing:
         message = Message(view="experiment", context={"id": experiment_id, "cause": cause})
         post = outbox.thread_post(recorded.incident, message)
         await self._services.outbox.send(post, once=f"{claim.job.id}:post")
+        await keep_artefacts(self._services, recorded.incident, results, via)
         search = requests.collect(incident_id, reason="experiment", by=payload["by"])
         await self._services.outbox.send(search, once=f"{claim.job.id}:collect")
         return Done()
@@ -221,7 +224,7 @@ class Probing:
                         probe,
                         args,
                         subject=payload["by"],
-                        timeout_seconds=seconds,
+                        timeout_seconds=seconds_for(probe, args, seconds),
                         approved_by=payload.get("approved_by"),
                     )
                     for node in nodes

@@ -22,6 +22,7 @@ CHART = "incident.chart"
 VERIFY = "incident.verify"
 REPORT = "incident.report"
 CHECKLIST = "incident.checklist"
+RECALL = "incident.recall"
 WATCH_SECONDS = 60.0
 
 
@@ -156,6 +157,16 @@ def checklist(incident_id: str, *, by: str) -> Job:
     """Propose the changes of the checklist that this incident justifies."""
     return Job(
         kind=CHECKLIST, lane=lane_of(incident_id), payload={"incident": incident_id, "by": by}
+    )
+
+
+def recall(incident_id: str, *, reason: str) -> Job:
+    """Look among earlier incidents for what is alike and what recurs. reason: `opened`, `confirmed`."""
+    return Job(
+        kind=RECALL,
+        lane=f"recall:{incident_id}",
+        payload={"incident": incident_id, "reason": reason},
+        coalesce=f"recall:{incident_id}:{reason}",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from bot.cause import Catalogue
@@ -14,6 +14,8 @@ from bot.incidents.opening import Openings
 from bot.incidents.responding import Responding
 from bot.inventory import Inventory
 from bot.jobs.outbox import Outbox
+from bot.learning.archive import Archive
+from bot.learning.members import Members, NobodyKnown
 from bot.settings import Settings
 from bot.sop import Sop
 from bot.store.queue import Queue
@@ -22,7 +24,10 @@ from bot.store.transaction import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """One deployment's parts. `clock` answers aware UTC time; `wake` makes the worker look for new jobs at once."""
+    """One deployment's parts. `clock` answers aware UTC time; `wake` makes the worker look for new jobs at once.
+
+    archive: all incidents as later ones see them. members: who may read which channel.
+    """
 
     settings: Settings
     clock: Callable[[], datetime]
@@ -38,3 +43,5 @@ class Services:
     sop: Sop
     exporters: Mapping[str, Exporter]
     wake: Callable[[], None]
+    archive: Archive
+    members: Members = field(default_factory=NobodyKnown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from bot.domain.text import Localized
 from bot.domain.timeline import SYSTEM_AUTHOR, Draft, EntryKind
 from bot.incidents.alert_words import system_draft
 from bot.incidents.responding import Via
-from bot.jobs import outbox, requests
+from bot.jobs import outbox
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
 from bot.locales import say
@@ -20,22 +21,24 @@ from bot.store import alert_memory, queue
 from bot.store.queue import Claim, Job
 
 LIST = "incident.storm"
-PAUSE_SECONDS = 10.0
+PAUSE_SECONDS = 5.0
 """How long newcomers are gathered before the list grows: a storm must not become one of updates."""
 
 MOST_LISTED = 100
 _NEWEST = 4
 
 
-def list_job(storm_id: str, now: datetime) -> Job:
+def list_job(storm_id: str, now: datetime, *, pause_seconds: float = PAUSE_SECONDS) -> Job:
     """Bring a storm's list up to date, a little later; many in a row become one."""
-    return Job(
+    job = Job(
         kind=LIST,
-        lane=requests.lane_of(storm_id),
+        lane="",
         payload={"incident": storm_id},
-        due_at=now + timedelta(seconds=PAUSE_SECONDS),
+        due_at=now + timedelta(seconds=pause_seconds),
         coalesce=f"storm:{storm_id}",
     )
+    # A lane of its own keeps its time: in a lane that has just worked it would run at once, and list a few each time.
+    return replace(job, lane=f"timer:{job.id}")
 
 
 class Storms:
@@ -73,14 +76,17 @@ class Storms:
         )
 
         def jobs(after: Incident) -> Sequence[Job]:
-            return (outbox.thread_post(after, message),)
+            return (outbox.thread_post(after, message),) if len(after.storm) == total else ()
 
-        await services.responding.write(
-            storm_id, via, lambda _: drafts, step=f"storm:{total}", jobs=jobs
-        )
+        def make(newest: Incident) -> Sequence[Draft]:
+            # Another replica may have listed these meanwhile.
+            return drafts if len(newest.storm) == len(known.storm) else ()
+
+        await services.responding.write(storm_id, via, make, step=f"storm:{total}", jobs=jobs)
         if len(members) < MOST_LISTED:
             return Done()
-        return Done(step=queue.enqueue(list_job(storm_id, now), now))
+        # More are waiting than one message lists: they have been gathered long enough.
+        return Done(step=queue.enqueue(list_job(storm_id, now, pause_seconds=0.0), now))
 
 
 def _symptom(

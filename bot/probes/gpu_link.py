@@ -122,8 +122,9 @@ def _nvlink(link: GpuLink, name: str) -> list[Finding]:
 
 def _gaps(link: GpuLink) -> list[str]:
     name = f"GPU {link.index}"
-    if link.lost is not None or link.skipped is not None:
-        return [f"{name}: {link.lost or link.skipped}"]
+    silent = link.lost or link.skipped or link.refused
+    if silent is not None:
+        return [f"{name}: {silent}"]
     gaps: list[str] = []
     if isinstance(link.width, Unread) or isinstance(link.max_width, Unread):
         gaps.append(f"{name}: PCIe width cannot be read")
@@ -135,4 +136,6 @@ def _gaps(link: GpuLink) -> list[str]:
         )
     if not is_tolerable(link.replays):
         gaps.append(f"{name}: PCIe replays cannot be read")
+    if not is_tolerable(link.nvlink_errors):
+        gaps.append(f"{name}: NVLink error counters cannot be read")
     return gaps

@@ -58,6 +58,11 @@ def gpu_processes(context: ProbeContext, arguments: Arguments) -> Reading:
     findings: list[Finding] = []
     if context.services:
         findings = [finding for user in foreign if (finding := _foreign(user, label))]
+        not_checked += [
+            f"pid {user.pid} ({user.name}) on GPU {user.gpu} is of no service and its memory is not told"
+            for user in foreign
+            if isinstance(user.memory_bytes, Unread)
+        ]
     elif found.users:
         not_checked.append("what is expected: this node's configuration names no service")
     if found.gone:

@@ -70,6 +70,8 @@ def gpu_state(context: ProbeContext, arguments: Arguments) -> Reading:
     for item in conditions:
         if item.lost is not None:
             not_checked.append(f"GPU {item.index}: lost, {item.lost}")
+        elif item.refused is not None:
+            not_checked.append(f"GPU {item.index}: {item.refused}")
         elif item.skipped is not None:
             not_checked.append(
                 f"GPU {item.index}: {item.skipped}; the driver's lock is taken, look for large pinned host "

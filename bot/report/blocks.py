@@ -76,12 +76,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows under column titles. `widths` are shares of the page in percent, 0 where the content decides."""
+    """Rows under column titles. `widths` are shares of the page in percent, 0 where the content decides.
+
+    is_log: the rows are entries with what was said in their last cell. is_running: they are to be set as paragraphs,
+    the other cells as their heads; only paper does that.
+    """
 
     caption: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     widths: tuple[int, ...] = ()
+    is_log: bool = False
+    is_running: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

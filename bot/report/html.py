@@ -31,16 +31,18 @@ def _environment() -> Environment:
         link=_link,
         kind=lambda block: type(block).__name__,
         drawing=lambda content: Markup(themed(content.decode())),  # noqa: S704 - cut down by clean_svg
-        still=lambda content: Markup(content.decode()),  # noqa: S704 - cut down by clean_svg
         data=lambda content: base64.b64encode(content).decode(),
     )
     return environment
 
 
-def write_html(page: Page, *, is_paged: bool = False) -> str:
+def write_html(
+    page: Page, *, is_paged: bool = False, is_first: bool = True, is_numbered: bool = True
+) -> str:
     """The page as HTML.
 
-    is_paged: for paper: drawings keep their colours, page numbers are set, nothing is folded away.
+    is_paged: for paper: drawings keep their colours, nothing is folded away. There, `is_first` says whether it begins
+    the report with its title, and `is_numbered` whether the page numbers are set here.
     """
     locale = Locale(page.lang)
     return (
@@ -49,6 +51,8 @@ def write_html(page: Page, *, is_paged: bool = False) -> str:
         .render(
             page=page,
             is_paged=is_paged,
+            is_first=is_first,
+            is_numbered=is_numbered,
             colours={
                 palette.variable(light): (light, dark) for light, dark in palette.DARK.items()
             },

@@ -265,6 +265,7 @@ def _timeline(words: Wording) -> Section:
         columns=columns,
         rows=rows,
         widths=(5, 21, 14, 12, 48),
+        is_log=True,
     )
     return Section(id="timeline", title=words.t("section.timeline"), blocks=(table,))
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import importlib
 import logging
-from collections.abc import Callable
+import multiprocessing
+import os
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from types import ModuleType
 
 from bot.domain.postmortem import Postmortem
@@ -16,9 +21,19 @@ from bot.report.blocks import Details, Figure, Page, Paragraph, Span, Tone
 from bot.report.fonts import INSTALL_HINT, covered_characters, find_chinese_font
 from bot.report.html import write_html
 from bot.report.outline import outline
+from bot.report.pdf_join import DIGITS, join
+from bot.report.pdf_parts import parts_of, running
 from bot.report.rewrite import rewrite
+from bot.report.worker import end_with_owner
 
 _log = logging.getLogger(__name__)
+
+PROCESSES = 2
+"""Parts of a long report that are typeset at a time; each takes some 250 MiB."""
+
+# Of our own template, where every text is escaped.
+_ID = re.compile(r' id="([^"]+)"')
+_INNER_LINK = re.compile(r'<a href="#([^"]+)">(.*?)</a>', re.DOTALL)
 
 
 def write_pdf(report: Postmortem, locale: Locale) -> bytes:
@@ -30,7 +45,6 @@ def write_pdf(report: Postmortem, locale: Locale) -> bytes:
     Raises:
         BotError: Pango is not installed.
     """
-    weasyprint = _weasyprint()
     font = find_chinese_font()
     if font is None:
         _log.warning("no font covers Chinese, the PDF is written in English: %s", INSTALL_HINT)
@@ -38,13 +52,58 @@ def write_pdf(report: Postmortem, locale: Locale) -> bytes:
     page = _without_raw(outline(report, locale), translate(locale, "report.probe.raw_elsewhere"))
     if font is None:
         page = _with_notice(page, translate(Locale.EN, "report.no_chinese_font", hint=INSTALL_HINT))
-    page = _fitted(page, _shower(covered_characters(font)))
+    page = _fitted(running(page), _shower(covered_characters(font)))
+    parts = parts_of(page)
+    identifier = report.header.id
+    if len(parts) == 1:
+        return typeset(write_html(page, is_paged=True), identifier, is_tagged=True)
+    texts = [_sheet()]
+    texts += [
+        _linked(write_html(part.page, is_paged=True, is_first=part.is_first, is_numbered=False))
+        for part in parts
+    ]
+    sheet, *written = typeset_all(texts, identifier)
+    return join(written, sheet, title=page.title, lang=page.lang)
+
+
+def typeset(html: str, identifier: str, *, is_tagged: bool) -> bytes:
+    """The HTML as PDF; nothing is loaded but what stands in it.
+
+    Raises:
+        BotError: Pango is not installed.
+    """
+    weasyprint = _weasyprint()
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
-    document = weasyprint.HTML(string=write_html(page, is_paged=True), url_fetcher=fetcher)
+    document = weasyprint.HTML(string=html, url_fetcher=fetcher)
     content: bytes = document.write_pdf(
-        pdf_identifier=report.header.id.encode(), pdf_tags=True, optimize_images=False
+        pdf_identifier=identifier.encode(), pdf_tags=is_tagged, optimize_images=False
     )
     return content
+
+
+def typeset_all(texts: Sequence[str], identifier: str) -> list[bytes]:
+    """Each text as a PDF of its own, in `PROCESSES` processes of their own at a time, which give their memory back."""
+    context = multiprocessing.get_context("spawn")
+    count = min(PROCESSES, len(texts))
+    with ProcessPoolExecutor(
+        count, mp_context=context, initializer=end_with_owner, initargs=(os.getpid(),)
+    ) as pool:
+        work = partial(typeset, identifier=identifier, is_tagged=False)
+        return list(pool.map(work, texts))
+
+
+def _sheet() -> str:
+    """A page with every character of the page numbers, in their font."""
+    return (
+        '<style>@page { size: A4 } p { font: 8pt "Noto Sans CJK SC", sans-serif }</style>'
+        f"<p>{DIGITS}</p>"
+    )
+
+
+def _linked(html: str) -> str:
+    """The part without links to places that are in another part; their text says where they lead."""
+    here = set(_ID.findall(html))
+    return _INNER_LINK.sub(lambda match: match[0] if match[1] in here else match[2], html)
 
 
 def _weasyprint() -> ModuleType:

@@ -70,7 +70,7 @@ class RenderWorker:
         # Not a fork: the bot's process has threads and sockets that a child must not inherit.
         context = multiprocessing.get_context("spawn")
         self._pool = ProcessPoolExecutor(
-            1, mp_context=context, initializer=_begin, initargs=(os.getpid(),)
+            1, mp_context=context, initializer=end_with_owner, initargs=(os.getpid(),)
         )
         self._pid = self._pool.submit(os.getpid)
         return self._pool
@@ -88,7 +88,7 @@ class RenderWorker:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _begin(owner: int) -> None:
+def end_with_owner(owner: int) -> None:
     """Ctrl-C is for the bot, which then stops its worker in order; a bot that was killed leaves no worker behind."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(owner,), daemon=True).start()

@@ -21,10 +21,11 @@ from bot.slack.reading import (
     moment,
     text_of,
 )
-from bot.slack.text import after_mention, command_text, cut, mentions, plain
+from bot.slack.text import after_mention, cut, mentions, plain, prose_text
 from bot.slack.web import SlackRefusalError, Web
 from bot.store import index, surface
 from commands import _line
+from commands._words import split_incident, split_word
 
 log = structlog.get_logger(__name__)
 
@@ -107,19 +108,21 @@ class Capture:
         names = await self._directory.names(mentions(str(message.get("text") or "")))
         words = plain(text_of(message), names)
         for entry in entries:
-            newest = self._newest(entry, message, words)
+            newest = self._newest(entry, message, words, names)
             if newest:
                 text = Localized.verbatim(cut(newest, MOST_TEXT))
                 await self._services.journal.reword(incident_id, entry.seq, text)
 
-    def _newest(self, entry: Entry, message: Json, words: str) -> str | None:
+    def _newest(
+        self, entry: Entry, message: Json, words: str, names: Mapping[str, str]
+    ) -> str | None:
         """The entry's wording after an edit of its message; None where the words were a command's."""
         if entry.kind in (EntryKind.MESSAGE, EntryKind.REACTION):
             return words or None
         if entry.kind is EntryKind.EVIDENCE and entry.data.get("person"):
             rest = after_mention(str(message.get("text") or ""), self._directory.known.user)
-            word, _, text = (command_text(rest) if rest else "").partition(" ")
-            return _line.read(text).text if word.lower() == "note" else None
+            word, text = split_word(prose_text(rest, names)) if rest else ("", "")
+            return _line.said(split_incident(text)[1]) if word == "note" else None
         return None
 
     async def deleted(self, event: Json) -> None:

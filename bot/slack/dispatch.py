@@ -19,49 +19,11 @@ from bot.message import Button, Message
 from bot.store import index
 from bot.store.queue import Job
 from commands import _line
+from commands._words import CHINESE, split_incident
 
 log = structlog.get_logger(__name__)
 
-# The words as people type them in Chinese.
-CHINESE = {
-    "开始": "start",
-    "状态": "status",
-    "步骤": "step",
-    "记录": "note",
-    "现象": "symptom",
-    "止损": "mitigate",
-    "缓解": "mitigate",
-    "探针": "probe",
-    "检查": "probe",
-    "图表": "chart",
-    "假设": "hypothesis",
-    "变更": "changes",
-    "角色": "role",
-    "级别": "severity",
-    "节点": "nodes",
-    "导出": "export",
-    "解决": "resolve",
-    "关闭": "resolve",
-    "检查单": "checklist",
-    "搜索": "search",
-    "统计": "stats",
-    "演练": "drill",
-    "帮助": "help",
-}
 _MOST_CHOICES = 5
-
-
-def split_word(line: str) -> tuple[str, str]:
-    """The word in lower case and the rest; `severity：sev1` and `note: text` are taken too."""
-    text = _line.plain_spaces(line)
-    first, _, rest = text.partition(" ")
-    for mark in (":", "："):
-        head, found, tail = first.partition(mark)
-        if found and head:
-            first, rest = head, f"{tail} {rest}".strip()
-            break
-    word = first.lower().removeprefix("/")
-    return CHINESE.get(word, word), rest
 
 
 class Dispatcher:
@@ -95,7 +57,7 @@ class Dispatcher:
         await self._send(call, reply, response_url)
 
     async def _run(self, call: Call) -> Reply:
-        named, text = _line.split_incident(_line.plain_spaces(call.text))
+        named, text = split_incident(call.text)
         if named is not None:
             if await index.summary_of(self._services.store, named) is None:
                 raise CommandError(say("commands.unknown_incident", incident=named))
@@ -119,7 +81,7 @@ class Dispatcher:
         return await command.run(call, self._services)
 
     def _unknown(self, word: str) -> Localized:
-        near = _line.nearest(word, self._commands)
+        near = _line.nearest(word, (*self._commands, *CHINESE))
         if near is None:
             return say("commands.unknown_word_plain", word=word[:40])
         return say("commands.unknown_word", word=word[:40], near=near)

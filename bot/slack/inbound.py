@@ -19,14 +19,15 @@ from bot.jobs.worker import Done, Later
 from bot.message import Message
 from bot.slack.capture import Capture
 from bot.slack.directory import Directory
-from bot.slack.dispatch import Dispatcher, split_word
+from bot.slack.dispatch import Dispatcher
 from bot.slack.home import refresh
 from bot.slack.interactions import Interactions
 from bot.slack.reactions import Reactions
 from bot.slack.reading import moment
-from bot.slack.text import after_mention, command_text
+from bot.slack.text import after_mention, command_text, mentions, prose_text
 from bot.store import index, surface
 from bot.store.queue import Claim
+from commands._words import split_word
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +37,8 @@ Json = Mapping[str, Any]
 MOST_ATTEMPTS = 4
 # Words whose text is recorded in full by the command itself.
 _SELF_RECORDED = ("note", "symptom", "mitigate")
+# Words that are made of names: a person stays an id, a host stays a host whatever Slack linked it to.
+_OF_NAMES = ("role", "probe", "chart")
 _NEW = (None, "bot_message", "thread_broadcast", "file_share", "me_message")
 
 
@@ -90,12 +93,12 @@ class Inbound:
                 await self._event(body, key)
 
     async def _command(self, body: Json, key: str) -> None:
-        word, rest = split_word(command_text(str(body.get("text") or "")))
+        word, rest = await self._read(str(body.get("text") or ""))
         call = Call(
             word=word or "help",
             text=rest,
-            user=str(body["user_id"]),
-            channel=str(body["channel_id"]),
+            user=str(body.get("user_id") or ""),
+            channel=str(body.get("channel_id") or body.get("user_id") or ""),
             thread_ts=None,
             message_ts=None,
             incident=None,
@@ -181,7 +184,7 @@ class Inbound:
         thread_ts = str(event.get("thread_ts") or "") or None
         incident_id = await self._capture.incident_of(channel, thread_ts)
         words = self._for_bot(event)
-        word, rest = split_word(words) if words is not None else ("", "")
+        word, rest = await self._read(words) if words is not None else ("", "")
         is_command = words is not None and self._dispatcher.knows(word or "help")
         if incident_id is not None and not (is_command and word in _SELF_RECORDED):
             await self._capture.message(event, incident_id)
@@ -201,7 +204,15 @@ class Inbound:
         rest = after_mention(text, self._directory.known.user)
         if rest is None and event.get("channel_type") == "im" and not event.get("bot_id"):
             rest = text
-        return command_text(rest) if rest is not None else None
+        return rest
+
+    async def _read(self, raw: str) -> tuple[str, str]:
+        """The word and the rest of a line as Slack delivers it; what goes into the record names people."""
+        word, rest = split_word(command_text(raw))
+        if word in _OF_NAMES or "<" not in raw:
+            return word, rest
+        names = await self._directory.names(mentions(raw))
+        return split_word(prose_text(raw, names))
 
     async def _mention(
         self, event: Json, word: str, rest: str, incident_id: str | None, thread_ts: str | None

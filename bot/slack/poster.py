@@ -21,6 +21,7 @@ from bot.locales import say
 from bot.message import Message
 from bot.slack.delivery import Delivery, Sent
 from bot.slack.directory import Directory
+from bot.slack.links import with_links
 from bot.slack.present import Presented, Presenter
 from bot.slack.text import mentions
 from bot.slack.uploads import Uploads
@@ -199,7 +200,8 @@ class Poster:
         if incident is not None and incident.thread_ts:
             identity = self._directory.known
             link = identity.permalink(incident.channel, incident.thread_ts, None)
-        return self._presenter.present(message, incident, locale, names, thread_link=link)
+        linked = with_links(message, self._directory.known)
+        return self._presenter.present(linked, incident, locale, names, thread_link=link)
 
     async def _remember(self, presented: Presented) -> None:
         """Stores what the buttons mean before anybody can press one."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -30,6 +31,7 @@ from bot.slack.home import HOME, Home
 from bot.slack.home_view import HomeView
 from bot.slack.inbound import Inbound
 from bot.slack.interactions import Interactions
+from bot.slack.members import SlackMembers
 from bot.slack.poster import Poster
 from bot.slack.present import Presenter
 from bot.slack.reactions import Reactions
@@ -52,6 +54,7 @@ class SlackSurface:
 
     handlers: by job kind: `slack.inbound`, `slack.card`, `slack.post`, `slack.file`, `slack.home`.
     routes: `POST /slack/events`.
+    services: the deployment's parts, with Slack's own knowledge of channels in them.
     state: `connected` (True, False, or None before the first call), `mode` (`http` or `socket`), `last_error`.
     run: Socket Mode while `slack_app_token` is set, else only waits for `stop`; drains before it returns.
 
@@ -64,6 +67,8 @@ class SlackSurface:
         self._settings = settings
         client = make_client(settings)
         self._web = Web(client)
+        services = replace(services, members=SlackMembers(self._web, services.clock))
+        self.services = services
         self._directory = Directory(self._web, services.store)
         renderer = Renderer(services.sop, settings.zone)
         renderer.check()

@@ -12,6 +12,8 @@ _FENCE = "```"
 # Looks the same and closes nothing.
 _LOOKALIKE_FENCE = "ˋˋˋ"
 _ELLIPSIS = "…"
+# White space, and marks that are drawn as nothing.
+_BEFORE_MENTION = " \t\r\n\u00a0\u2009\u202f\u3000\u00ad\u200b\u200e\u200f\u2060\ufeff"
 
 
 def escape(text: str) -> str:
@@ -111,12 +113,36 @@ def command_text(text: str) -> str:
 
     def keep(found: re.Match[str]) -> str:
         body = found.group(1)
-        if body[:1] in "@#":
+        if body[:1] in ("@", "#"):
             return found.group()
+        if body[:1] == "!":
+            return escape(_token(body, {}))
         head, _, label = body.partition("|")
         return label or head
 
     return unescape(_TOKEN.sub(keep, text))
+
+
+def prose_text(text: str, names: Mapping[str, str]) -> str:
+    """The words of a command that are kept as a person's own: people by name, an address beside what it was called.
+
+    >>> prose_text("<@U1|lin> saw <http://gpu-17.example|gpu-17.example>, <http://x.example/a|the log>", {"U1": "林岚"})
+    '@林岚 saw gpu-17.example, the log (http://x.example/a)'
+    """
+
+    def keep(found: re.Match[str]) -> str:
+        head, _, label = found.group(1).partition("|")
+        if head[:1] in ("@", "#", "!") or not _is_own_name(head, label):
+            return escape(_token(found.group(1), names))
+        return label
+
+    return unescape(_TOKEN.sub(keep, text))
+
+
+def _is_own_name(head: str, label: str) -> bool:
+    """Whether an address is only what Slack made of the words that stand before it."""
+    bare = head.removeprefix("mailto:").removeprefix("https://").removeprefix("http://")
+    return bool(label) and bare.rstrip("/") == label.rstrip("/")
 
 
 def mentions(text: str) -> tuple[str, ...]:
@@ -126,10 +152,11 @@ def mentions(text: str) -> tuple[str, ...]:
 
 def after_mention(text: str, user: str) -> str | None:
     """The rest of a text that begins with a mention of `user`; None when it does not."""
-    found = _MENTION.match(text.strip())
+    bare = text.lstrip(_BEFORE_MENTION)
+    found = _MENTION.match(bare)
     if found is None or found.group(1) != user:
         return None
-    return text.strip()[found.end() :].strip(" :,，：")
+    return bare[found.end() :].lstrip(_BEFORE_MENTION + ":,，：、").rstrip()
 
 
 def file_name(text: str, fallback: str) -> str:

@@ -25,6 +25,8 @@ METHODS = (
     "chat.update",
     "chat.postEphemeral",
     "conversations.history",
+    "conversations.info",
+    "conversations.members",
     "conversations.open",
     "conversations.replies",
     "files.completeUploadExternal",

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import re
+import ssl
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -41,12 +42,13 @@ class NodeAgents:
         inventory: Inventory,
         signing_key_pem: str,
         *,
+        tls: ssl.SSLContext | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         new_token_id: Callable[[], str] = lambda: uuid.uuid4().hex,
         parallel: int = 64,
     ) -> None:
-        """`transport` replaces the network.
+        """`tls` is shown to and asked of every agent (see `agent_tls`); `transport` replaces the network.
 
         Raises:
             ConfigError: the key is no Ed25519 private key in PEM.
@@ -59,7 +61,9 @@ class NodeAgents:
         # Environment proxies would see tokens, so they are not used. aiohttp's pool is asked because httpx's own
         # scans all connections for each request (1,000 at once: 33 s against about 1 s, our measurement).
         self._client = httpx.AsyncClient(
-            transport=transport or AiohttpTransport(), trust_env=False, follow_redirects=False
+            transport=transport or AiohttpTransport(verify=True if tls is None else tls),
+            trust_env=False,
+            follow_redirects=False,
         )
 
     async def aclose(self) -> None:
@@ -146,7 +150,7 @@ class NodeAgents:
             EvidenceError: the agent could not be asked, no longer has it, or the digest is another.
         """
         name, size = str(artefact.get("id", "")), artefact.get("bytes")
-        if not _ARTEFACT_ID.fullmatch(name) or not isinstance(size, int):
+        if not _ARTEFACT_ID.fullmatch(name) or type(size) is not int or size <= 0:
             raise EvidenceError(f"agent of {node}: its profile is told out of shape")
         if size > ARTEFACT_LIMIT_BYTES:
             raise EvidenceError(

@@ -57,6 +57,7 @@ class Job:
 
     kind: which handler runs it. lane: what it must not overtake. payload: JSON values.
     coalesce: while a job with this key waits, another one with it is not added.
+    urgent: it goes before what waits in its lane, though never beside the job that runs.
     """
 
     kind: str
@@ -64,6 +65,7 @@ class Job:
     payload: Mapping[str, Any] = field(default_factory=dict)
     due_at: datetime | None = None
     coalesce: str = ""
+    urgent: bool = False
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def to_json(self) -> dict[str, Any]:
@@ -75,6 +77,7 @@ class Job:
             "payload": dict(self.payload),
             "due_at": to_rfc3339(self.due_at) if self.due_at else None,
             "coalesce": self.coalesce,
+            "urgent": self.urgent,
         }
 
     @classmethod
@@ -87,6 +90,7 @@ class Job:
             payload=dict(value.get("payload") or {}),
             due_at=parse_rfc3339(value["due_at"]) if value.get("due_at") else None,
             coalesce=value.get("coalesce") or "",
+            urgent=bool(value.get("urgent")),
         )
 
 
@@ -107,7 +111,8 @@ def enqueue(job: Job, now: datetime) -> Batch:
     """The step that adds a job; put it into the transaction of what caused it."""
     batch = Batch()
     body = json.dumps(job.to_json(), ensure_ascii=False)
-    batch.write("ENQUEUE", job.lane, _ms(job.due_at or now), job.id, body, job.coalesce)
+    due = _ms(job.due_at or now)
+    batch.write("ENQUEUE", job.lane, due, job.id, body, job.coalesce, int(job.urgent))
     return batch
 
 

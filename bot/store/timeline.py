@@ -102,6 +102,26 @@ async def read(store: Store, incident_id: str, cursor: str) -> Page:
     )
 
 
+async def tips(store: Store, incident_ids: Sequence[str]) -> dict[str, str]:
+    """The id of the last record of each timeline, in one round trip; it moves with every entry and every amendment.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    if not incident_ids:
+        return {}
+    async with store_faults("look at the timelines"):
+        async with store.text.pipeline(transaction=False) as pipe:
+            for incident_id in incident_ids:
+                pipe.xrevrange(stream_key(incident_id), count=1)
+            found = await pipe.execute()
+    return {
+        incident_id: str(records[0][0])
+        for incident_id, records in zip(incident_ids, found, strict=True)
+        if records
+    }
+
+
 async def texts(
     store: Store, incident_id: str, seqs: Sequence[int]
 ) -> dict[int, tuple[Localized | None, tuple[Revision, ...]]]:

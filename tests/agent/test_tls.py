@@ -15,6 +15,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from bot.agent.keys import write_key_pair
+from bot.app import open_agents
+from bot.domain.finding import ProbeResult, ProbeStatus
+from bot.errors import ConfigError
+from bot.inventory import Inventory, Node
+from bot.settings import load_settings
 from tests.agent.live_agent import LiveAgent
 
 
@@ -90,3 +96,65 @@ def test_mutual_tls_turns_away_who_has_no_certificate(
     assert _ask(agent, known) == 200
     with pytest.raises(httpx.TransportError):
         _ask(agent, ssl.create_default_context(cafile=str(server)))
+
+
+async def _run_as_the_bot(agent: LiveAgent, folder: Path, settings: str) -> ProbeResult:
+    """One probe through the client that the bot makes of its own settings file."""
+    config = folder / "bot.toml"
+    config.write_text(settings)
+    environment = {
+        "RCA_CONFIG": str(config),
+        "RCA_AGENT_KEY": str(agent.folder / "rca-agent.key"),
+    }
+    inventory = Inventory(nodes={agent.node: Node(name=agent.node, url=agent.url)})
+    agents = open_agents(load_settings(environment), inventory)
+    assert agents is not None
+    try:
+        return await agents.run(agent.node, "host_memory", {}, subject="U0", timeout_seconds=5)
+    finally:
+        await agents.aclose()
+
+
+async def test_bot_shows_its_certificate_where_the_agent_asks_for_one(
+    agent_factory: Callable[..., LiveAgent], tmp_path: Path
+) -> None:
+    server, key = _certificate(tmp_path, "server")
+    client, client_key = _certificate(tmp_path, "client")
+    agent = agent_factory(
+        RCA_AGENT_TLS_CERT=str(server),
+        RCA_AGENT_TLS_KEY=str(key),
+        RCA_AGENT_CLIENT_CA=str(client),
+    )
+    known = f'agent_ca = "{server}"\n'
+    shown = f'{known}agent_client_cert = "{client}"\nagent_client_key = "{client_key}"\n'
+    result = await _run_as_the_bot(agent, tmp_path, shown)
+    assert result.status is ProbeStatus.OK, result.error
+    for settings in (known, ""):
+        result = await _run_as_the_bot(agent, tmp_path, settings)
+        assert result.status is ProbeStatus.ERROR
+        assert "cannot be reached" in str(result.error)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        'agent_client_cert = "{cert}"',
+        'agent_client_cert = "{cert}"\nagent_client_key = "{other}"',
+        'agent_ca = "{key}"',
+        'agent_ca = "/not/there.pem"',
+    ],
+    ids=["no-key", "other-key", "no-certificate-in-it", "absent"],
+)
+def test_certificate_of_the_bot_that_cannot_be_used_stops_the_start(
+    tmp_path: Path, settings: str
+) -> None:
+    certificate, key = _certificate(tmp_path, "client")
+    _, other = _certificate(tmp_path, "other")
+    (tmp_path / "bot.toml").write_text(settings.format(cert=certificate, key=key, other=other))
+    write_key_pair(tmp_path / "keys")
+    environment = {
+        "RCA_CONFIG": str(tmp_path / "bot.toml"),
+        "RCA_AGENT_KEY": str(tmp_path / "keys" / "rca-agent.key"),
+    }
+    with pytest.raises(ConfigError, match="agent_"):
+        open_agents(load_settings(environment), Inventory())

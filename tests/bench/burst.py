@@ -1,102 +1,64 @@
-"""A burst of distinct alerts with the channel limiter on: each is durable, listed, and counted on one storm anchor."""
+"""A burst of distinct alerts with the channel limiter on: each durable and listed, one storm anchor, one pass a node."""
 
-import asyncio
-import collections
-import json
-import statistics
+from __future__ import annotations
+
+import re
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import httpx
-
-from tests.bench.node_stub import NodeStub
-from tests.scenarios.rig import CHANNEL, TOKEN, Deployment, until
+from bot.workspace.client import WorkspaceClient
+from tests.jobs.counting_agent import CountingAgent
+from tests.scenarios.alert_load import distinct, fire, incidents, percentile
+from tests.scenarios.rig import CHANNEL, Deployment
 
 ALERTS = 2_000
-SENDERS = 16
-READ = {"Authorization": "Bearer read", "Accept": "application/json"}
 
 
-def distinct(number: int, service: str = "translate-api") -> dict[str, Any]:
-    """One alert in a group of its own, as Alertmanager sends it with `group_by: [...]`."""
-    labels = {
-        "alertname": "GpuXidError",
-        "service": service,
-        "instance": f"node-{number}",
-        "severity": "page",
-    }
-    return {
-        "version": "4",
-        "status": "firing",
-        "groupKey": f'{{}}:{{alertname="GpuXidError", instance="node-{number}"}}',
-        "commonLabels": labels,
-        "commonAnnotations": {"summary": f"XID 79 on node-{number}"},
-        "alerts": [
-            {
-                "status": "firing",
-                "labels": labels,
-                "annotations": {"summary": f"XID 79 on node-{number}"},
-                "startsAt": "2026-03-04T01:10:00Z",
-                "endsAt": "0001-01-01T00:00:00Z",
-                "fingerprint": f"{number:016x}",
-            }
-        ],
-    }
-
-
-async def fire(rig: Deployment, bodies: list[dict[str, Any]]) -> list[tuple[int, str, float]]:
-    """Posts all bodies over `SENDERS` connections: status, incident, milliseconds of each."""
-    left = collections.deque(enumerate(bodies))
-    answers: list[tuple[int, str, float]] = [(0, "", 0.0)] * len(bodies)
-    limits = httpx.Limits(max_connections=SENDERS)
-    async with httpx.AsyncClient(timeout=60, trust_env=False, limits=limits) as http:
-
-        async def sender() -> None:
-            while left:
-                place, body = left.popleft()
+async def run() -> list[str]:
+    """Every number is of one run against real processes."""
+    with tempfile.TemporaryDirectory() as root, CountingAgent() as agent:
+        folder = Path(root)
+        rig = Deployment(folder, **agent.environment(folder))
+        try:
+            await rig.start_redis()
+            await rig.start_workspace()
+            await rig.start_bot()
+            async with WorkspaceClient(rig.workspace_url) as workspace:
                 began = time.perf_counter()
-                answer = await http.post(
-                    f"{rig.bot_url}/webhooks/alertmanager", json=body, headers=TOKEN
+                answers = await fire(rig, [distinct(number) for number in range(ALERTS)])
+                seconds = time.perf_counter() - began
+                known = await incidents(rig)
+                storm = await workspace.wait_for(
+                    lambda m: "Alert storm" in m.all_text and not m.is_reply, 60, channel=CHANNEL
                 )
-                taken = (time.perf_counter() - began) * 1000
-                incident = answer.json().get("incident") if answer.is_success else ""
-                answers[place] = (answer.status_code, str(incident), taken)
+                roots = [m for m in await workspace.messages(CHANNEL) if not m.is_reply]
+                first = min(float(m.ts) for m in roots)
+                accepted = {answer.incident for answer in answers if answer.status == 200}
 
-        await asyncio.gather(*(sender() for _ in range(SENDERS)))
-    return answers
-
-
-async def listed(rig: Deployment) -> dict[str, dict[str, Any]]:
-    """All incidents of `/incidents`, page by page."""
-    found: dict[str, dict[str, Any]] = {}
-    path: str | None = "/incidents"
-    while path:
-        answer = (await rig.http.get(f"{rig.bot_url}{path}", headers=READ)).json()
-        found |= {item["id"]: item for item in answer["incidents"]}
-        path = answer["next"]
-    return found
-
-
-async def messages(rig: Deployment) -> list[dict[str, Any]]:
-    """All messages of the channel, oldest first."""
-    answer = await rig.http.get(
-        f"{rig.workspace_url}/control/messages", params={"channel": CHANNEL}
-    )
-    return list(answer.json()["messages"])
-
-
-@contextmanager
-def agent(root: Path) -> Iterator[tuple[NodeStub, dict[str, str]]]:
-    """A node that counts what it is asked, and the settings that point the bot at it."""
-    with NodeStub() as stub:
-        yield stub, stub.environment(root)
-
-
-def percentile(values: list[float], share: float) -> float:
-    """A percentile, nearest rank."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+                await workspace.wait_for(
+                    lambda m: f"({ALERTS - 10} in this storm so far)" in m.all_text,
+                    180,
+                    channel=CHANNEL,
+                    thread_ts=storm.ts,
+                )
+                listed = time.perf_counter() - began
+                roots = [m for m in await workspace.messages(CHANNEL) if not m.is_reply]
+                thread = "\n".join(
+                    m.all_text for m in await workspace.messages(CHANNEL, thread_ts=storm.ts)
+                )
+                shown = accepted & set(re.findall(r"INC-\d+", thread))
+        finally:
+            await rig.close()
+    times = [answer.milliseconds for answer in answers]
+    return [
+        f"{len(accepted)} of {ALERTS} distinct alerts answered 2xx, "
+        f"{len(accepted - set(known))} of those missing from /incidents (goal: 0); "
+        f"{ALERTS / seconds:.0f}/s durable, p50 {percentile(times, 0.5):.0f} ms, "
+        f"p99 {percentile(times, 0.99):.0f} ms",
+        f"messages in the channel: {len(roots)} (goal: at most 11); "
+        f"{len(shown)} groups in the storm's thread after {listed:.0f} s; "
+        f"its anchor {float(storm.ts) - first:.1f} s after the first card",
+        f"most runs of one probe on one node: {agent.most} (goal: 1 for all incidents that opened "
+        f"together), {sum(agent.asked.values())} in all",
+    ]

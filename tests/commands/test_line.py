@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.errors import CommandError
-from bot.slack.dispatch import split_word
 from bot.slack.text import command_text
 from commands import _line
+from commands._words import split_incident, split_word
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 SHANGHAI = ZoneInfo("Asia/Shanghai")
@@ -50,7 +50,7 @@ def test_dashed_option_of_a_word_processor_is_an_option() -> None:
     line = _line.read(rest, short=("range",), window="range")
     assert line.text == "rate(vllm:num_preemptions_total[5m]) > 0"
     assert line.options == {"range": "2h"}
-    named, text = _line.split_incident("INC-12 —format md,pdf")
+    named, text = split_incident("INC-12 —format md,pdf")
     assert named == "INC-12"
     assert _line.read(text, short=("format",)).options == {"format": "md,pdf"}
 

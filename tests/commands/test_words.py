@@ -10,9 +10,9 @@ import commands
 from bot.command import Command, Permission, allowed
 from bot.registry import collect
 from bot.settings import PolicySettings
-from bot.slack.dispatch import CHINESE
 from commands import _line
 from commands._probe_names import FAMILIES, PROBES, of_family
+from commands._words import CHINESE
 
 WORDS = collect(commands, Command)
 CONTRACT = [

@@ -173,6 +173,13 @@ def _dependencies(stage: Stage, how: str) -> None:
         port = full.getsockname()[1]
         stage.held = [full, *(_connect(port) for _ in range(4))]
         addresses = (f"tcp://127.0.0.1:{port}",)
+    elif how == "denied":
+        path = stage.folder / "peer.sock"
+        stage.held = [socket.socket(socket.AF_UNIX)]
+        stage.held[0].bind(str(path))
+        stage.held[0].listen()
+        path.chmod(0)
+        addresses = (f"unix://{path}",)
     else:
         addresses = () if how == "unsupported" else ("nowhere at all",)
     stage.service = ServiceTarget(name="svc", cmdline="*", dependencies=addresses)
@@ -410,17 +417,25 @@ def test_probe_that_cannot_look_says_why_and_finds_nothing(
         assert result.data["child"]["state"] != "R"
 
 
-# Nothing on the node is read that could be forbidden: it only opens connections.
-NEVER_DENIED = {"dependency_check"}
-
-
-@pytest.mark.parametrize("name", sorted(set(PROVOCATIONS) - NEVER_DENIED))
+@pytest.mark.parametrize("name", sorted(PROVOCATIONS))
 def test_probe_without_permission_is_denied_and_finds_nothing(stage: Stage, name: str) -> None:
     PROVOCATIONS[name](stage, "denied")
     result = _run_stripped(stage, PROBES[name])
     assert result["status"] == "denied", result["error"]
     assert result["findings"] == []
     assert result["error"]
+
+
+def test_dependency_that_this_node_forbids_is_neither_well_nor_unreachable(stage: Stage) -> None:
+    _dependencies(stage, "denied")
+    assert stage.service is not None
+    with socket.create_server(("127.0.0.1", 0)) as peer:
+        address = f"tcp://127.0.0.1:{peer.getsockname()[1]}"
+        both = (address, *stage.service.dependencies)
+        stage.service = dataclasses.replace(stage.service, dependencies=both)
+        result = _run_stripped(stage, PROBES["dependency_check"])
+    assert (result["status"], result["findings"]) == ("ok", [])
+    assert "forbids" in result["data"]["not_checked"][0]
 
 
 @pytest.fixture(scope="module")

@@ -212,6 +212,27 @@ def test_dependency_that_takes_a_connection_is_clean_and_a_refusal_is_found(
     assert f"127.0.0.1:{closed}" in reading.findings[0].summary
 
 
+def test_dependency_behind_a_local_socket_is_contacted_by_its_path(
+    tree: Tree, tmp_path: Path
+) -> None:
+    path = tmp_path / "cache.sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        assert ids(_dependencies(tree, f"unix://{path}")) == ["dep.ok"]
+    reading = _dependencies(tree, f"unix://{path}")
+    assert ids(reading) == ["dep.unreachable"]
+    assert str(path) in reading.findings[0].summary
+
+
+def test_dependencies_beyond_the_bound_are_named_and_not_called_well(
+    tree: Tree, listening: int
+) -> None:
+    reading = _dependencies(tree, *[f"tcp://127.0.0.1:{listening}"] * 17)
+    assert ids(reading) == []
+    assert "beyond the first 16" in reading.not_checked[0]
+
+
 def test_short_stalls_between_scrapes_are_found_and_a_steady_one_is_not(tree: Tree) -> None:
     stalled = {"us": 0.0}
 

@@ -20,7 +20,7 @@ import commands
 from bot.command import Command
 from bot.domain.timeline import EntryKind
 from bot.registry import collect
-from bot.slack.dispatch import CHINESE
+from commands._words import CHINESE
 from tests.conftest import examples
 from tests.slack.conftest import CHANNEL, Stage
 from tests.slack.test_receiver import post

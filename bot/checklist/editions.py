@@ -1,0 +1,93 @@
+"""A knowledge file with the accepted changes over it: its text now, who brought each line, and what fits no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bot.checklist.diffs import diff_of, lines_of, merged, parse_diff, text_of
+from bot.domain.checklist import Version, VersionOp
+from bot.errors import CommandError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlamedLine:
+    """One line, and the version that brought it; None for a line of the file itself."""
+
+    text: str
+    version: Version | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edition:
+    """A file as it counts now.
+
+    base: the text of the file below. number: of the newest version, 0 where there is none.
+    left_out: numbers of versions that the file has moved away from since; they do not count.
+    """
+
+    path: str
+    base: str
+    number: int
+    lines: tuple[BlamedLine, ...]
+    versions: tuple[Version, ...]
+    left_out: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The whole file."""
+        return text_of([line.text for line in self.lines])
+
+    @property
+    def patch(self) -> str:
+        """What turns the file below into this one; empty where nothing was accepted."""
+        return diff_of(self.path, self.base, self.text)
+
+
+def edition(
+    path: str,
+    base: str,
+    versions: Sequence[Version],
+    is_good: Callable[[str], bool] = lambda _: True,
+) -> Edition:
+    """Lays accepted changes over a file, in their order.
+
+    A change that no longer fits (the product or the team has changed the file below), or after which the file would not
+    be good, is left out and named, never guessed at.
+    """
+    now: list[BlamedLine] = [BlamedLine(text=line, version=None) for line in lines_of(base)]
+    stood: dict[int, list[BlamedLine]] = {0: now}
+    left_out: list[int] = []
+    for version in versions:
+        if version.op is VersionOp.ROLLED_BACK:
+            now = stood.get(version.to or 0, now)
+        elif (after := _applied(now, version, path)) is not None and is_good(
+            text_of([line.text for line in after])
+        ):
+            now = after
+        else:
+            left_out.append(version.number)
+        stood[version.number] = now
+    return Edition(
+        path=path,
+        base=base,
+        number=versions[-1].number if versions else 0,
+        lines=tuple(now),
+        versions=tuple(versions),
+        left_out=tuple(left_out),
+    )
+
+
+def _applied(lines: Sequence[BlamedLine], version: Version, path: str) -> list[BlamedLine] | None:
+    try:
+        changes = [change for change in parse_diff(version.diff) if change.path == path]
+        after = list(lines)
+        for change in changes:
+            places = merged([line.text for line in after], change)
+            after = [
+                BlamedLine(text=item, version=version) if isinstance(item, str) else after[item]
+                for item in places
+            ]
+    except CommandError:
+        return None
+    return after if changes else None

@@ -1,0 +1,127 @@
+"""The knowledge files as they count now: shipped and team files below, accepted changes in Redis over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.checklist import Checklist, load_checklists, parse_checklist
+from bot.checklist.diffs import apply_change
+from bot.checklist.editions import Edition, edition
+from bot.domain.checklist import Usage
+from bot.errors import CommandError, ConfigError, Reason
+from bot.locales import say
+from bot.store import knowledge
+from bot.store.transaction import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Current:
+    """A checklist as it counts now, and what it is made of."""
+
+    checklist: Checklist
+    edition: Edition
+
+
+def path_of(checklist_id: str) -> str:
+    """The file of a checklist, relative to the knowledge folder."""
+    return f"checklists/{checklist_id}.yaml"
+
+
+class Shelf:
+    """The checklists of one deployment."""
+
+    def __init__(self, store: Store, folders: Sequence[Path]) -> None:
+        """folders: shipped first, the team's own after it.
+
+        Raises:
+            ConfigError: a file has faults; one line per fault.
+        """
+        self._store = store
+        self._files: Mapping[str, Checklist] = load_checklists(folders)
+        self._held: dict[str, Current] = {}
+
+    async def current(self) -> dict[str, Current]:
+        """Every checklist as it counts now, whoever of the replicas took the last change.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        heads = await knowledge.heads(self._store)
+        return {name: await self._newest(name, heads.get(path_of(name), 0)) for name in self._files}
+
+    async def one(self, name: str) -> Current:
+        """One checklist as it counts now.
+
+        Raises:
+            CommandError: there is no such checklist.
+            StoreError: Redis is not reachable.
+        """
+        if name not in self._files:
+            known = ", ".join(self._files)
+            raise CommandError(
+                say("checklist.unknown", name=name[:60], known=known), reason=Reason.NOT_FOUND
+            )
+        return await self._newest(name, await knowledge.head(self._store, path_of(name)))
+
+    async def _newest(self, name: str, number: int) -> Current:
+        held = self._held.get(name)
+        if held is not None and held.edition.number == number:
+            return held
+        path = path_of(name)
+        base = self._files[name]
+        made = edition(
+            path, base.source, await knowledge.versions(self._store, path), _Good(Path(path))
+        )
+        checklist = base if not made.number else parse_checklist(made.text, Path(path))
+        self._held[name] = Current(checklist=checklist, edition=made)
+        return self._held[name]
+
+    async def files(self) -> dict[str, str]:
+        """Accepted files that are no checklists (causes, alert rules, …): what each stands for as a diff, by path.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        found: dict[str, str] = {}
+        for path in await knowledge.heads(self._store):
+            if not path.startswith("checklists/"):
+                newest = (await knowledge.versions(self._store, path))[-1:]
+                found.update({path: version.diff for version in newest})
+        return found
+
+    async def usage(self, name: str) -> dict[str, Usage]:
+        """How each check of a list has fared so far.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        return await knowledge.usage(self._store, name)
+
+    async def after(self, name: str, diff: str) -> str:
+        """The checklist's text after a change.
+
+        Raises:
+            CommandError: the change does not fit, or would leave the checklist broken.
+        """
+        text = apply_change((await self.one(name)).edition.text, diff)
+        try:
+            parse_checklist(text, Path(path_of(name)))
+        except ConfigError as error:
+            raise CommandError(
+                say("checklist.invalid", fault=error.faults[0][:300]), reason=Reason.MALFORMED
+            ) from error
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Good:
+    path: Path
+
+    def __call__(self, text: str) -> bool:
+        try:
+            parse_checklist(text, self.path)
+        except ConfigError:
+            return False
+        return True

@@ -1,0 +1,87 @@
+"""Which channels are public and who is in the others, asked of Slack and kept for some minutes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+import structlog
+
+from bot.errors import DeliveryError
+from bot.slack.web import QUICK_SECONDS, Web
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_KEPT = timedelta(minutes=5)
+"""How long an answer counts; somebody who was removed keeps finding for that long at most. Basis: judgement."""
+
+_MOST_CHANNELS = 1_000
+_PAGE = 999
+_MOST_PAGES = 10
+
+
+class SlackMembers:
+    """Answers from memory where it can; a channel that Slack does not tell of counts as private and empty."""
+
+    def __init__(self, web: Web, clock: Callable[[], datetime]) -> None:
+        self._web = web
+        self._clock = clock
+        self._public: OrderedDict[str, tuple[datetime, bool]] = OrderedDict()
+        self._inside: OrderedDict[str, tuple[datetime, frozenset[str]]] = OrderedDict()
+
+    async def is_public(self, channel: str) -> bool:
+        """Whether everybody of the workspace can read the channel."""
+        held = self._public.get(channel)
+        if held is not None and self._clock() - held[0] < _KEPT:
+            return held[1]
+        answer = False
+        try:
+            found = await self._web.call(
+                "conversations.info", timeout_seconds=QUICK_SECONDS, channel=channel
+            )
+            body = found.get("channel") or {}
+            kinds = ("is_private", "is_im", "is_mpim")
+            answer = bool(body.get("id")) and not any(body.get(kind) for kind in kinds)
+        except DeliveryError as error:
+            log.info("slack.channel_kind", channel=channel, reason=error.reason.value)
+        _keep(self._public, channel, (self._clock(), answer))
+        return answer
+
+    async def is_member(self, channel: str, user: str) -> bool:
+        """Whether this person is in the channel."""
+        held = self._inside.get(channel)
+        if held is None or self._clock() - held[0] >= _KEPT:
+            held = (self._clock(), await self._ask(channel))
+            _keep(self._inside, channel, held)
+        return user in held[1]
+
+    async def _ask(self, channel: str) -> frozenset[str]:
+        found: set[str] = set()
+        cursor: str | None = None
+        try:
+            for _ in range(_MOST_PAGES):
+                page = await self._web.call(
+                    "conversations.members",
+                    timeout_seconds=QUICK_SECONDS,
+                    channel=channel,
+                    limit=_PAGE,
+                    cursor=cursor,
+                )
+                found.update(str(item) for item in page.get("members") or ())
+                cursor = str((page.get("response_metadata") or {}).get("next_cursor") or "") or None
+                if cursor is None:
+                    break
+        except DeliveryError as error:
+            log.info("slack.channel_members", channel=channel, reason=error.reason.value)
+        return frozenset(found)
+
+
+def _keep(into: OrderedDict[str, T], key: str, value: T) -> None:
+    into[key] = value
+    into.move_to_end(key)
+    while len(into) > _MOST_CHANNELS:
+        into.popitem(last=False)
