@@ -11,14 +11,17 @@ from pathlib import Path
 import httpx
 
 from bot.cause import Catalogue
+from bot.checklist import shipped_checklists
 from bot.diagnosis.knowledge import lint as lint_causes
 from bot.diagnosis.knowledge import load_causes, shipped_causes
 from bot.diagnosis.request import DiagnosisPorts
 from bot.errors import ConfigError
 from bot.exporters import exporters
+from bot.incidents.checklists import Checklists
 from bot.incidents.journal import Journal
 from bot.incidents.opening import Openings
 from bot.incidents.responding import Responding
+from bot.incidents.shelf import Shelf
 from bot.inventory import Inventory, load_inventory
 from bot.jobs.beginnings import Beginnings
 from bot.jobs.outbox import Outbox
@@ -193,6 +196,8 @@ def build_services(
         beginnings.for_news,
         beginnings.for_recovery,
     )
+    responding = Responding(journal, beginnings.for_news)
+    shelf = Shelf(store, [shipped_checklists(), *_own(settings, "checklists")])
     return Services(
         settings=settings,
         clock=clock,
@@ -201,7 +206,7 @@ def build_services(
         inventory=ports.inventory,
         journal=journal,
         openings=openings,
-        responding=Responding(journal, beginnings.for_news),
+        responding=responding,
         outbox=Outbox(store, clock, wake),
         ports=ports,
         catalogue=ports.catalogue,
@@ -209,6 +214,8 @@ def build_services(
         exporters=exporters(),
         wake=wake,
         archive=Archive(store, journal),
+        shelf=shelf,
+        checklists=Checklists(shelf, store, journal, responding),
     )
 
 

@@ -71,6 +71,8 @@ class SignalTest:
     value: the mark of `above` and `below`, in the signal's unit.
     usual: True compares with the same hour of yesterday and last week instead of the hour before.
     every: True asks it of every entity instead of any.
+    along: name of another signal that must have risen on the same node at the same time; where that one was looked at
+        and did not, the move is somebody else's.
     """
 
     signal: str
@@ -80,6 +82,7 @@ class SignalTest:
     value: float | None = None
     usual: bool = False
     every: bool = False
+    along: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,8 +311,8 @@ class Catalogue:
 def signals_of(test: Test) -> tuple[str, ...]:
     """Names of the signals that a test asks for."""
     match test:
-        case SignalTest(signal=name):
-            return (name,)
+        case SignalTest(signal=name, along=along):
+            return (name, along) if along else (name,)
         case AllOf(parts=parts) | AnyOf(parts=parts):
             return tuple(name for part in parts for name in signals_of(part))
         case Not(part=part):

@@ -23,6 +23,9 @@ POINTS = (
     "chart.drawn",
     "file.uploaded",
     "report.compiled",
+    "delivery.packed",
+    "delivery.sent",
+    "delivery.done",
 )
 
 _hooks: list[Callable[[str], None]] = []

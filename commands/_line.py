@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from bot.command import Call
 from bot.domain.instant import parse_rfc3339
+from bot.domain.responder import Severity
 from bot.domain.text import Localized
 from bot.errors import CommandError
 from bot.incidents.responding import Via
@@ -27,8 +28,13 @@ _LONGEST_SECONDS = 366 * 86400.0
 _CLOCK = re.compile(r"^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$")
 _USER = re.compile(r"^<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>[,.，。、：:]?$")
 # A date with its time is one value, though there is a space in it.
-_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d \d{1,2}:\d\d(?::\d\d)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?(?=\s|$)")
+_DATE_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d \d{1,2}:\d\d(?::\d\d)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?(?=\s|$)"
+)
 _FIRST_WORD = re.compile(r"^([^\s:：,，、]+)[:：,，、\s]+")
+_SEVERITY = re.compile(
+    r"^[sｓ][eｅ][vｖ][\u2010-\u2015\u2212\uff0d-]?([1-4１-４])(?:[\s:：,，、]+|$)", re.IGNORECASE
+)
 _AGO = re.compile(r"\s*(?:ago|前|之前|以前)$", re.IGNORECASE)
 
 
@@ -151,6 +157,14 @@ def _without_zone(text: str, zone: ZoneInfo) -> datetime | None:
         return datetime.fromisoformat(text).replace(tzinfo=zone)
     except ValueError:
         return None
+
+
+def severity(text: str) -> tuple[Severity | None, str]:
+    """The severity that a text begins with (`sev2`, `SEV-2：`, `Ｓｅｖ２`), and the rest."""
+    found = _SEVERITY.match(text)
+    if found is None:
+        return None, text
+    return Severity(f"sev{int(found.group(1))}"), text[found.end() :]
 
 
 def user(text: str, usage: str) -> str:

@@ -6,12 +6,14 @@ import re
 import unicodedata
 
 # Marks that are drawn as nothing and arrive with copied text. The joiners of emoji and of Indic scripts stay.
-_INVISIBLE = re.compile(r"[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+_INVISIBLE = re.compile(
+    r"[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+)
 _ODD_SPACES = re.compile(r"[^\S\n ]")
 _SPACES = re.compile(r"\s+")
 _DASHES = re.compile(r"[\u2010-\u2015\u2212\uff0d\ufe58\ufe63]")
 # Every mark that a keyboard may put for a straight quotation mark.
-DOUBLE = "\"“”„‟＂"
+DOUBLE = '"“”„‟＂'
 SINGLE = "'‘’‚‛＇"
 _PAIRS = {"「": "」", "『": "』", "«": "»", "‹": "›"}
 _APOSTROPHE = re.compile(rf"(?<=\w)[{SINGLE}](?=\w)")
@@ -65,7 +67,9 @@ def value_end(text: str) -> int:
     """Where the quoted value ends that `text` begins with, behind its closing mark; 0 where it begins with none."""
     if not text:
         return 0
-    marks = DOUBLE if text[0] in DOUBLE else SINGLE if text[0] in SINGLE else _PAIRS.get(text[0], "")
+    marks = (
+        DOUBLE if text[0] in DOUBLE else SINGLE if text[0] in SINGLE else _PAIRS.get(text[0], "")
+    )
     ends = [at for mark in marks if (at := text.find(mark, 1)) > 0]
     return min(ends) + 1 if ends else 0
 

@@ -116,5 +116,7 @@ def _first(text: str) -> tuple[str, str]:
     first, rest = (parts[0], parts[1] if len(parts) > 1 else "") if parts else ("", "")
     if (mark := _MARKS.search(first)) and mark.start() > 0:
         behind = first[mark.end() :]
-        return first[: mark.start()], text[text.find(first) + mark.end() :].strip() if behind else rest
+        return first[: mark.start()], text[
+            text.find(first) + mark.end() :
+        ].strip() if behind else rest
     return first, rest

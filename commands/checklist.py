@@ -1,59 +1,191 @@
-"""`/rca checklist`: the change that this incident justifies."""
+"""`/rca checklist`: the checklist of this incident, what it would change for the next one, and who changed what."""
 
 from __future__ import annotations
 
+from bot.checklist.editing import edited
 from bot.command import Call, Reply, command
-from bot.domain.checklist import ProposalStatus
-from bot.errors import CommandError
+from bot.domain.checklist import ChecklistChange, CheckOutcome, CheckRun
+from bot.domain.incident import Incident
+from bot.domain.text import Localized
+from bot.errors import CommandError, Reason
+from bot.incidents.checklists import Decision
 from bot.jobs import requests
 from bot.jobs.services import Services
 from bot.locales import say
+from bot.sop import StepId
 from commands import _line
+from commands._checklist_history import history
 from commands._reply import notice, shown
 
-USAGE = "checklist show | accept N | decline N REASON…"
+USAGE = (
+    "checklist show | accept N | decline N REASON… | answer CHECK found|clean|skipped [TEXT…] "
+    "| history [NAME] | rollback NAME N REASON…"
+)
+_WORDS = {
+    "查看": "show",
+    "采纳": "accept",
+    "接受": "accept",
+    "拒绝": "decline",
+    "回答": "answer",
+    "历史": "history",
+    "回退": "rollback",
+}
+_OUTCOMES = {
+    "found": CheckOutcome.FOUND,
+    "clean": CheckOutcome.CLEAN,
+    "skipped": CheckOutcome.SKIPPED,
+    "发现": CheckOutcome.FOUND,
+    "正常": CheckOutcome.CLEAN,
+    "跳过": CheckOutcome.SKIPPED,
+}
 
 
 @command(
     name="checklist",
     usage=USAGE,
-    en="Show, accept or decline the proposed change of the checklist.",
-    zh="查看、采纳或拒绝检查单变更建议。",
+    en="Show the checklist and what this incident would change in it; decide, answer, look back.",
+    zh="查看检查单及本事件的变更建议；采纳、拒绝、回答检查项、查看历史或回退。",
 )
 async def checklist(call: Call, services: Services) -> Reply:
-    """`show` asks for proposals when there are none yet."""
+    """`show` asks for proposals when the time has come and there are none yet."""
     word, rest = _line.read(call.text).head()
-    incident_id = _line.incident_id(call)
-    match word or "show":
+    match _WORDS.get(word, word) or "show":
         case "show":
-            incident = (await services.journal.load(incident_id)).incident
-            if incident.checklist_changes:
-                return shown("checklist", {"incident_id": incident_id})
-            job = requests.checklist(incident_id, by=call.user)
-            await services.outbox.send(job, once=f"{call.key}:checklist")
-            return notice(say("commands.proposing"))
+            return await _show(call, services)
         case "accept":
-            n = _line.number(str(call.payload.get("n") or rest), USAGE)
-            await services.responding.decide_checklist(
-                incident_id, n, ProposalStatus.ACCEPTED, _line.via(call)
-            )
-            services.wake()
-            return notice(say("commands.checklist_accepted", n=n))
+            return await _accept(call, services, rest)
         case "decline":
-            first, _, reason = rest.partition(" ")
-            if named := call.payload.get("n"):
-                first, reason = str(named), rest
-            n = _line.number(first, USAGE)
-            if not reason.strip():
-                raise CommandError(say("commands.decline_needs_reason"))
-            await services.responding.decide_checklist(
-                incident_id,
-                n,
-                ProposalStatus.DECLINED,
-                _line.via(call),
-                reason=_line.unquoted(reason.strip()),
-            )
-            services.wake()
-            return notice(say("commands.checklist_declined", n=n))
+            return await _decline(call, services, rest)
+        case "edit":
+            return await _edit(call, services)
+        case "answer":
+            return await _answer(call, services, rest)
+        case "history":
+            return await history(services, rest, _line.incident_id(call))
+        case "rollback":
+            return await _roll_back(call, services, rest)
         case _:
             raise _line.wrong(USAGE)
+
+
+async def _show(call: Call, services: Services) -> Reply:
+    incident_id = _line.incident_id(call)
+    incident = (await services.journal.load(incident_id)).incident
+    if incident.checklist_changes or incident.monitoring_changes:
+        return shown("checklist", {"incident_id": incident_id})
+    if incident.checklist is not None and not _is_closing(incident):
+        return shown("checks", {"incident_id": incident_id})
+    job = requests.checklist(incident_id, by=call.user)
+    await services.outbox.send(job, once=f"{call.key}:checklist")
+    return notice(say("commands.proposing"))
+
+
+def _is_closing(incident: Incident) -> bool:
+    """What an incident teaches is known once its cause is, or once it ends without one."""
+    is_over = not incident.is_open or incident.fix is not None
+    return is_over or incident.root_cause is not None or incident.current_step == StepId.REVIEW
+
+
+async def _accept(call: Call, services: Services, rest: str) -> Reply:
+    n = _line.number(str(call.payload.get("n") or rest), USAGE)
+    done = await services.checklists.accept(_line.incident_id(call), n, _line.via(call))
+    services.wake()
+    return notice(_accepted(n, done))
+
+
+def _accepted(n: int, done: Decision) -> Localized:
+    if done.version is None:
+        return say("checklist.accepted_file", n=n)
+    return say("checklist.accepted", n=n, name=done.name, version=done.version)
+
+
+async def _decline(call: Call, services: Services, rest: str) -> Reply:
+    first, reason = _line.first(rest)
+    if named := call.payload.get("n"):
+        first, reason = str(named), rest
+    n = _line.number(first, USAGE)
+    if not reason.strip():
+        raise CommandError(say("commands.decline_needs_reason"))
+    said = _line.said(reason)
+    await services.checklists.decline(_line.incident_id(call), n, said, _line.via(call))
+    services.wake()
+    return notice(say("commands.checklist_declined", n=n))
+
+
+async def _edit(call: Call, services: Services) -> Reply:
+    """Only a form sends it: what it holds is lines of a file, and no line of a chat."""
+    block = call.payload.get("block")
+    if not isinstance(block, str):
+        raise _line.wrong(USAGE)
+    incident_id = _line.incident_id(call)
+    n = _line.number(str(call.payload.get("n") or ""), USAGE)
+    change = _proposal((await services.journal.load(incident_id)).incident, n)
+    diff = edited(change.diff, block)
+    await services.checklists.edit(incident_id, n, diff, _line.via(call))
+    services.wake()
+    return shown(
+        "checklist", {"incident_id": incident_id, "said": say("checklist.edited", n=n).to_json()}
+    )
+
+
+def _proposal(incident: Incident, n: int) -> ChecklistChange:
+    known = (*incident.checklist_changes, *incident.monitoring_changes)
+    found = next((item for item in known if item.n == n), None)
+    if found is None:
+        raise CommandError(say("incident.no_checklist_change", n=n), reason=Reason.NOT_FOUND)
+    return found
+
+
+async def _answer(call: Call, services: Services, rest: str) -> Reply:
+    """A person's answer to a check; it stands above what the bot saw."""
+    item_id, rest = _line.first(rest)
+    word, words = _line.first(rest)
+    if named := call.payload.get("check"):
+        item_id, word = str(named), str(call.payload.get("outcome") or "")
+        words = str(call.payload.get("text") or "")
+    incident_id = _line.incident_id(call)
+    listed = (await services.journal.load(incident_id)).incident.checklist
+    item = next((item for item in listed.checks if item.id == item_id), None) if listed else None
+    if listed is None or item is None:
+        raise CommandError(say("checklist.no_item", name=item_id[:60]), reason=Reason.NOT_FOUND)
+    outcome = _OUTCOMES.get(word.lower())
+    if outcome is None:
+        raise CommandError(say("checklist.bad_outcome"))
+    via = _line.via(call)
+    run = CheckRun(
+        checklist=listed.id,
+        item=item.id,
+        version=listed.version,
+        text=item.text,
+        outcome=outcome,
+        summary=say("checklist.answered"),
+        by=via.by,
+        at=via.at,
+        learned_from=item.learned_from,
+        probe=item.probe,
+        query=item.query,
+    )
+    await services.checklists.record_checks(incident_id, [run], via, step="answer")
+    if said := _line.said(words).strip():
+        # The words are evidence of their own, where their author can take them back.
+        await services.responding.note(incident_id, f"{item.id}: {said}", via)
+    services.wake()
+    outcome_said = say(f"checklist.outcome_{outcome.value}")
+    return notice(say("checklist.answer_kept", item=item.id, outcome=outcome_said))
+
+
+async def _roll_back(call: Call, services: Services, rest: str) -> Reply:
+    name, rest = _line.first(rest)
+    number, reason = _line.first(rest)
+    if not number.isdecimal():
+        raise _line.wrong(USAGE)
+    if not reason.strip():
+        raise CommandError(say("checklist.rollback_needs_reason"))
+    said = _line.said(reason)
+    done = await services.checklists.roll_back(
+        _line.incident_id(call), name, int(number), said, _line.via(call)
+    )
+    services.wake()
+    return notice(
+        say("checklist.rolled_back", name=name, to=number, number=done.version, reason=said)
+    )

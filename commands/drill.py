@@ -1,15 +1,21 @@
-"""`/rca drill`: an exercise in the training channel."""
+"""`/rca drill`: an exercise in the training channel, from generated or saved evidence."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from bot.command import Call, Reply, command
 from bot.domain.responder import Severity
+from bot.domain.text import Localized
 from bot.domain.timeline import Draft, EntryKind
 from bot.errors import CommandError, Reason
 from bot.incidents.opening import Opening
+from bot.jobs.beginnings import DRILL
 from bot.jobs.services import Services
+from bot.learning.drills.exercise import SERVICE, load_case, saved_cases
 from bot.locales import say
 from commands import _line
 from commands._reply import notice
@@ -17,51 +23,101 @@ from commands._reply import notice
 USAGE = "drill [CAUSE]"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plot:
+    """What is played: a cause, and the saved case that shows it, or None for a generated one."""
+
+    cause: str
+    case: str | None = None
+
+
 @command(
     name="drill",
     usage=USAGE,
-    en="Open an exercise; its cause is named in the labels, not in the title.",
-    zh="开启一次演练；原因只写在标签里，不写在标题中。",
+    en="Play an exercise in the training channel; the score and the model path come when you resolve it.",
+    zh="在训练频道开启一次演练；关闭后给出评分与参考排查路径。",
     needs_incident=False,
 )
 async def drill(call: Call, services: Services) -> Reply:
-    """Opens a sev4 incident in the training channel, else here; without a cause the call decides which."""
-    named = _line.read(call.text).text.lower()
-    causes = services.catalogue.causes
-    if named and named not in causes:
-        near = _line.nearest(named, causes) or next(iter(causes), "–")
-        raise CommandError(
-            say("commands.unknown_cause", name=named[:40], near=near), reason=Reason.NOT_FOUND
-        )
-    if not causes:
+    """Opens a sev4 incident in the training channel, else here; without a name the call decides what is played."""
+    named = _line.read(call.text).text
+    if not services.catalogue.causes:
         raise CommandError(say("commands.no_causes"), reason=Reason.NOT_FOUND)
-    names = sorted(causes)
-    pick = int(hashlib.sha256(call.key.encode()).hexdigest(), 16) % len(names)
-    cause = causes[named or names[pick]]
-    kind = cause.symptoms[0].value if cause.symptoms else "latency"
-    service = next(iter(services.inventory.services), None)
-    symptom = say(f"commands.drill_{kind}", service=service or "–")
-    text = symptom.in_locale(call.locale)
+    saved = saved_cases(services.settings.knowledge_dir)
+    draw = int(hashlib.sha256(call.key.encode()).hexdigest(), 16)
+    plots = _plots(named, services, saved)
+    plot = plots[draw % len(plots)]
+    title, symptom, service = _told(plot, services, saved)
     opening = Opening(
-        title=f"[drill] {text}",
+        title=say("learning.drill_title", text=title).in_locale(call.locale),
         channel=services.settings.training_channel or call.channel,
         severity=Severity.SEV4,
         locale=call.locale,
         by=call.user,
-        source="drill",
-        services=(service,) if service else (),
-        labels={"drill": cause.id},
+        source=DRILL,
+        services=(service,),
+        notes=(say("learning.drill_mark"),),
+        at=call.at,
         drafts=(
+            Draft(
+                kind=EntryKind.SYSTEM,
+                at=call.at,
+                text=say("learning.drill_recorded"),
+                source=DRILL,
+                data={
+                    "op": "drill",
+                    "cause": plot.cause,
+                    "case": plot.case,
+                    "seed": draw % 1_000_003,
+                },
+            ),
             Draft(
                 kind=EntryKind.SYMPTOM,
                 at=call.at,
                 text=symptom,
-                author=call.user,
-                source="drill",
+                source=DRILL,
                 data={"id": "S-1", "metric": None, "scope": None, "since": None},
             ),
         ),
     )
     taken = await services.openings.open(opening, once=call.key)
     services.wake()
-    return notice(say("commands.drill_opened", incident=taken.incident_id))
+    return notice(say("learning.drill_opened", incident=taken.incident_id))
+
+
+def _plots(named: str, services: Services, saved: dict[str, Path]) -> Sequence[_Plot]:
+    """Everything that the name may mean; without a name everything that there is."""
+    causes = services.catalogue.causes
+    by_case = {name: load_case(path).truth for name, path in saved.items()}
+    cases = [
+        _Plot(cause=truth.cause, case=name) for name, truth in by_case.items() if truth is not None
+    ]
+    generated = [_Plot(cause=name) for name in sorted(causes)]
+    if not named:
+        return [*generated, *cases]
+    word = named.lower()
+    found = [item for item in cases if item.case is not None and item.case.lower() == word]
+    if not found and word in causes:
+        found = [item for item in [*generated, *cases] if item.cause == word]
+    if not found:
+        near = _line.nearest(word, [*causes, *saved]) or next(iter(causes), "–")
+        raise CommandError(
+            say("learning.unknown_cause", name=named[:40], near=near), reason=Reason.NOT_FOUND
+        )
+    return found
+
+
+def _told(
+    plot: _Plot, services: Services, saved: dict[str, Path]
+) -> tuple[Localized, Localized, str]:
+    """Title, symptom and service of what is played; the cause is in none of them."""
+    if plot.case is not None:
+        case = load_case(saved[plot.case])
+        declared = case.collected.request.symptoms
+        symptom = declared[0].summary if declared else Localized.verbatim(case.title)
+        return Localized.verbatim(case.title), symptom, case.service.name
+    cause = services.catalogue.causes[plot.cause]
+    kind = cause.symptoms[0].value if cause.symptoms else "latency"
+    service = next(iter(services.inventory.services), SERVICE)
+    symptom = say(f"learning.drill_{kind}", service=service)
+    return symptom, symptom, service

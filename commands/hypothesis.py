@@ -17,6 +17,18 @@ from commands._reply import DONE, notice, shown
 
 USAGE = "hypothesis list | add CAUSE|TEXT… | up N | reject N REASON… | confirm N | test N"
 MOST_TEXT = 500
+_WORDS = {
+    "列表": "list",
+    "查看": "list",
+    "添加": "add",
+    "新增": "add",
+    "上移": "up",
+    "拒绝": "reject",
+    "否定": "reject",
+    "排除": "reject",
+    "确认": "confirm",
+    "验证": "test",
+}
 
 
 @command(
@@ -28,12 +40,13 @@ MOST_TEXT = 500
 async def hypothesis(call: Call, services: Services) -> Reply:
     """N is the place in the list as it is shown now; a button names the cause itself."""
     word, rest = _line.read(call.text).head()
+    word = _WORDS.get(word, word)
     incident = (await services.journal.load(_line.incident_id(call))).incident
     match word or "list":
         case "list":
             return shown("hypotheses", {"incident_id": incident.id})
         case "add" if rest:
-            return await _add(call, services, incident, _line.unquoted(rest)[:MOST_TEXT])
+            return await _add(call, services, incident, _line.said(rest)[:MOST_TEXT])
         case "up" | "reject" | "confirm" | "test":
             chosen, reason = _chosen(call, incident, rest)
         case _:
@@ -60,16 +73,16 @@ def _chosen(call: Call, incident: Incident, rest: str) -> tuple[Hypothesis, str]
         if found is None:
             raise CommandError(say("commands.hypothesis_gone"), reason=Reason.NOT_FOUND)
         return found, rest
-    first, _, reason = rest.partition(" ")
+    first, reason = _line.first(rest)
     if (named := incident.hypothesis(first)) is not None:
-        return named, reason.strip()
+        return named, reason
     place = _line.number(first, USAGE)
     if place > len(incident.hypotheses):
         raise CommandError(
             say("commands.no_such_hypothesis", n=place, count=len(incident.hypotheses)),
             reason=Reason.NOT_FOUND,
         )
-    return incident.hypotheses[place - 1], reason.strip()
+    return incident.hypotheses[place - 1], reason
 
 
 async def _add(call: Call, services: Services, incident: Incident, text: str) -> Reply:
@@ -88,7 +101,7 @@ async def _reject(
     if not reason:
         raise CommandError(say("commands.reject_needs_reason"))
     await services.responding.reject_hypothesis(
-        incident.id, chosen.cause, _line.unquoted(reason), _line.via(call)
+        incident.id, chosen.cause, _line.said(reason), _line.via(call)
     )
     services.wake()
     return notice(say("commands.hypothesis_rejected", title=chosen.title))

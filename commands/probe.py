@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,12 +17,14 @@ from bot.locales import say
 from bot.message import Button
 from bot.store import approvals
 from bot.store.approvals import Approval
-from commands import _line
+from commands import _line, _typed
 from commands._probe_names import FAMILIES, HEAVY, PROBES, of_family
 from commands._reply import notice
 
 USAGE = "probe NAME on NODE[,NODE…]|all [key=value…]; gpu, host, service stand for all cheap probes of that family"
 MOST_NODES = 256
+_BETWEEN = re.compile(r"[\s,;、]+")
+_ON = ("on", "@", "在", "于")
 
 
 @command(
@@ -37,15 +40,16 @@ async def probe(call: Call, services: Services) -> Reply:
     approver = call.payload.get("approve")
     if approver is not None:
         return await _approve(call, services, dict(approver))
-    words = list(_line.read(call.text).words)
-    options = [word for word in words if "=" in word.replace("＝", "=")]
-    plain = [word for word in words if word not in options]
+    # Nothing in this line is prose: half width, straight dashes, and no marks of code.
+    words = _typed.narrow(_line.read(call.text).text.replace("`", "")).split()
+    options = [word for word in words if "=" in word]
+    plain = [word for word in words if "=" not in word]
     lowered = [word.lower() for word in plain]
-    if len(plain) < 3 or "on" not in lowered[1:]:
+    at = next((place for place, word in enumerate(lowered) if place and word in _ON), 0)
+    if not at or len(plain) < at + 2:
         raise _line.wrong(USAGE)
-    at = lowered.index("on", 1)
     names = _probes(" ".join(lowered[:at]))
-    nodes = _nodes("".join(plain[at + 1 :]), services)
+    nodes = _nodes(",".join(plain[at + 1 :]), services)
     args = _args(options)
     incident = (await services.journal.load(call.incident)).incident if call.incident else None
     if any(PROBES[name].needs_service for name in names) and "service" not in args:
@@ -73,7 +77,9 @@ def _nodes(text: str, services: Services) -> tuple[str, ...]:
         if not known:
             raise CommandError(say("commands.no_nodes"), reason=Reason.NOT_FOUND)
         return known[:MOST_NODES]
-    named = tuple(dict.fromkeys(part for part in text.replace("，", ",").split(",") if part))
+    spelled = {name.lower(): name for name in known}
+    parts = [part for part in _BETWEEN.split(text) if part]
+    named = tuple(dict.fromkeys(spelled.get(part.lower(), part) for part in parts))
     for name in named:
         if name not in known:
             near = _line.nearest(name, known)
@@ -91,7 +97,7 @@ def _args(options: Sequence[str]) -> dict[str, Any]:
     """`key=value` words; a value that is a number, a list or a truth value is sent as one."""
     args: dict[str, Any] = {}
     for option in options:
-        key, _, value = option.replace("＝", "=").partition("=")
+        key, _, value = option.partition("=")
         if not key or not value:
             raise _line.wrong(USAGE)
         if key == "gpus":
@@ -99,7 +105,7 @@ def _args(options: Sequence[str]) -> dict[str, Any]:
         try:
             args[key] = json.loads(value)
         except ValueError:
-            args[key] = _line.unquoted(value)
+            args[key] = _typed.unquoted(value)
     return args
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from bot.command import Call, Permission, Reply, allowed, command
 from bot.domain.incident import Incident
-from bot.domain.timeline import Draft
+from bot.domain.timeline import SYSTEM_AUTHOR, Draft
 from bot.errors import CommandError, Reason
+from bot.jobs import requests
 from bot.jobs.services import Services
 from bot.locales import say
 from bot.steps.walk import Walker, resolve_gate
@@ -45,5 +46,7 @@ async def resolve(call: Call, services: Services) -> Reply:
     via = _line.via(call)
     await services.responding.write(incident_id, via, gate, step="resolve_gate")
     await services.responding.resolve(incident_id, reason, via)
+    learn = requests.checklist(incident_id, by=SYSTEM_AUTHOR)
+    await services.outbox.send(learn, once=f"learn:{incident_id}")
     services.wake()
     return notice(say("commands.resolved", incident=incident_id))

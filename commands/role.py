@@ -10,7 +10,7 @@ from commands import _line
 from commands._reply import notice
 
 USAGE = "role lead|scribe|reviewer @USER"
-_WORDS = {"负责人": "lead", "记录员": "scribe", "复核人": "reviewer"}
+_WORDS = {"负责人": "lead", "记录员": "scribe", "复核人": "reviewer", "审核人": "reviewer"}
 
 
 @command(
@@ -23,6 +23,9 @@ async def role(call: Call, services: Services) -> Reply:
     """Records who holds the role from now on; `me` is the caller."""
     word, rest = _line.read(call.text).head()
     word = _WORDS.get(word, word)
+    if word not in set(Role) and (turned := _WORDS.get(rest, rest.lower())) in set(Role):
+        # `@USER lead` says the same.
+        word, rest = turned, _line.first(_line.read(call.text).text)[0]
     if word not in set(Role) or not rest:
         raise _line.wrong(USAGE)
     user = call.user if rest.lower() in ("me", "我") else _line.user(rest, USAGE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bot.command import Call, Reply, command
-from bot.domain.responder import Severity
 from bot.jobs.services import Services
 from bot.locales import say
 from commands import _line
@@ -20,10 +19,10 @@ USAGE = "severity sev1..sev4"
 )
 async def severity(call: Call, services: Services) -> Reply:
     """Records the new severity; `1` is `sev1`."""
-    word = _line.read(call.text).text.lower()
-    word = f"sev{word}" if word.isdigit() else word
-    if word not in set(Severity):
+    text = _line.read(call.text).text
+    level, rest = _line.severity(f"sev{text}" if text[:1].isdigit() else text)
+    if level is None or rest:
         raise _line.wrong(USAGE)
-    await services.responding.set_severity(_line.incident_id(call), Severity(word), _line.via(call))
+    await services.responding.set_severity(_line.incident_id(call), level, _line.via(call))
     services.wake()
-    return notice(say("commands.severity_set", severity=word))
+    return notice(say("commands.severity_set", severity=level.value))

@@ -32,9 +32,8 @@ async def start(call: Call, services: Services) -> Reply:
         if known is not None:
             return notice(say("commands.already_open", incident=known))
     line = _line.read(call.text, short=("service", "since"))
-    first, rest = line.head()
-    severity = Severity(first) if first in set(Severity) else Severity.SEV3
-    title = _line.unquoted(rest if first in set(Severity) else line.text)[:MOST_TITLE]
+    severity, rest = _line.severity(line.text)
+    title = _line.said(rest)[:MOST_TITLE]
     since = line.options.get("since")
     began = _line.moment(since, call.at, services.settings.zone, USAGE) if since else None
     service = line.options.get("service") or _named_in(title, services)
@@ -59,7 +58,7 @@ async def start(call: Call, services: Services) -> Reply:
     opening = Opening(
         title=title or say("commands.untitled").in_locale(call.locale),
         channel=call.channel,
-        severity=severity,
+        severity=severity or Severity.SEV3,
         locale=call.locale,
         by=call.user,
         source=call.source,

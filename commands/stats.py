@@ -2,74 +2,63 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
-from statistics import median
+from datetime import timedelta
 
 from bot.command import Call, Reply, command
-from bot.domain.incident import Incident
 from bot.jobs.services import Services
-from bot.store import index
+from bot.learning.statistics import LEAST_FOR_MEDIAN, LEAST_FOR_P90, Share, statistics_of
 from commands import _line
 from commands._reply import shown
 
 USAGE = "stats [range=90d]"
-MOST_READ = 1000
-
-_MILESTONES: dict[str, Callable[[Incident], datetime | None]] = {
-    "acknowledged": lambda item: item.acknowledged_at,
-    "mitigated": lambda item: item.mitigations[0].at if item.mitigations else None,
-    "confirmed": lambda item: item.root_cause.at if item.root_cause else None,
-    "resolved": lambda item: item.resolved_at,
-}
+MOST_CAUSES = 5
+MOST_SPOTS = 5
 
 
 @command(
     name="stats",
     usage=USAGE,
-    en="How many incidents, how fast, and from which causes.",
-    zh="统计事件数量、各阶段耗时与根因分布。",
+    en="Step timings, first guesses, recurrence, wasted probes, blind spots and overdue items, each with its n.",
+    zh="各阶段耗时、首次猜测准确率、复发率、无效探针、盲区与逾期事项，均注明样本数。",
     needs_incident=False,
 )
 async def stats(call: Call, services: Services) -> Reply:
-    """Medians over the incidents in which the milestone happened; how many those are is said beside."""
+    """Figures over all channels, without naming an incident; the page and the CSV have the rest."""
     line = _line.read(call.text, short=("range",))
     seconds = _line.duration(line.options.get("range") or line.text or "90d", USAGE)
     since = call.at - timedelta(seconds=seconds)
-    summaries = await index.summaries(services.store, before=None, limit=MOST_READ)
-    incidents = [
-        (await services.journal.load(summary.id)).incident
-        for summary in summaries
-        if summary.opened_at >= since
-    ]
-    causes = Counter(item.root_cause.cause for item in incidents if item.root_cause)
+    found = statistics_of(await services.archive.pasts(), since, call.at)
     return shown(
         "stats",
         {
             "days": round(seconds / 86400, 1),
-            "count": len(incidents),
-            "open": sum(item.is_open for item in incidents),
-            "severities": dict(sorted(Counter(item.severity.value for item in incidents).items())),
-            "milestones": [_milestone(name, incidents) for name in _MILESTONES],
-            "causes": [
-                {"cause": cause, "count": count, "title": _title(services, cause)}
-                for cause, count in causes.most_common(5)
+            "count": found.count,
+            "open": found.open,
+            "drills": found.drills,
+            "severities": dict(found.severities),
+            "timings": [
+                {"name": item.name.value, "n": item.n, "median": item.median_s, "p90": item.p90_s}
+                for item in found.timings
             ],
+            "least": {"median": LEAST_FOR_MEDIAN, "p90": LEAST_FOR_P90},
+            "shares": [
+                _share("first_guess", found.first_guess),
+                _share("recurrence", found.recurrence),
+                _share("wasted", found.wasted),
+            ],
+            "causes": [
+                {"title": title.to_json(), "count": count}
+                for _, title, count in found.causes[:MOST_CAUSES]
+            ],
+            "blind_spots": [
+                {"service": item.service, "what": item.what.to_json(), "count": item.count}
+                for item in found.blind_spots[:MOST_SPOTS]
+            ],
+            "overdue": len(found.overdue),
+            "page": f"{services.settings.base_url}/stats?range={round(seconds / 86400)}d",
         },
     )
 
 
-def _milestone(name: str, incidents: Sequence[Incident]) -> dict[str, object]:
-    reached = _MILESTONES[name]
-    spans = [
-        (at - item.opened_at).total_seconds()
-        for item in incidents
-        if (at := reached(item)) is not None
-    ]
-    return {"name": name, "n": len(spans), "median_s": median(spans) if spans else None}
-
-
-def _title(services: Services, cause: str) -> dict[str, str] | str:
-    known = services.catalogue.causes.get(cause)
-    return known.title.to_json() if known else cause
+def _share(name: str, share: Share) -> dict[str, object]:
+    return {"name": name, "part": share.part, "n": share.n, "ratio": share.ratio}

@@ -17,7 +17,14 @@ from commands import _line
 from commands._reply import DONE
 
 USAGE = "step next | back | skip REASON… | pass REASON…"
-_WORDS = {"下一步": "next", "返回": "back", "跳过": "skip", "放行": "pass"}
+_WORDS = {
+    "下一步": "next",
+    "继续": "next",
+    "返回": "back",
+    "上一步": "back",
+    "跳过": "skip",
+    "放行": "pass",
+}
 
 
 @command(

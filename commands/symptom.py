@@ -11,7 +11,7 @@ from bot.jobs.services import Services
 from bot.locales import say
 from bot.sop import StepId
 from bot.steps.gates import missing
-from commands import _line
+from commands import _line, _typed
 from commands._reply import notice
 
 USAGE = "symptom [TEXT…] [metric=PROMQL] [scope=TEXT] [since=TIME]"
@@ -36,12 +36,13 @@ async def symptom(call: Call, services: Services) -> Reply:
     began = _line.moment(since, call.at, services.settings.zone, USAGE) if since else None
     via = _line.via(call)
     scope = line.options.get("scope")
+    metric = line.options.get("metric")
     named = str(call.payload.get("symptom") or "") or None
     await services.responding.declare_symptom(
         incident_id,
         text,
         via,
-        metric=line.options.get("metric"),
+        metric=_typed.query(metric) if metric else None,
         scope=scope,
         since=began,
         symptom_id=named or (None if text else _latest(incident)),

@@ -53,6 +53,10 @@ RESPONSE_URL_SECONDS: float = 60.0 * _limits["timing"]["response_url_minutes"]
 RETRY_SECONDS: tuple[float, ...] = tuple(
     float(after) for after in _limits["timing"]["event_retry_schedule_seconds"]
 )
+EVENTS_PER_HOUR: int = _limits["timing"]["events_per_workspace_per_hour"]
+FAILURE_RATIO: float = _limits["timing"]["event_failure_ratio_disable"]
+# An app that gets fewer is not switched off. Source: docs.slack.dev, Events API, failure limits.
+FAILURE_FLOOR = 1_000
 SOCKET_CONNECTIONS: int = _limits["timing"]["socket_connections"]
 
 # Calls per minute by tier. "special" methods have rules of their own.

@@ -9,6 +9,7 @@ A checklist is YAML in `templates/checklists/`; a team's own file of the same na
       - id: cpu-waits
         step: information
         probe: host_cpu                # optional: the probe that answers it
+        query: …                       # or PromQL, with `above: NUMBER` or `below: NUMBER` as what is abnormal
         learned_from: INC-7            # optional: the incident that taught it
         text: {en: …, zh-CN: …}
 """
@@ -16,7 +17,7 @@ A checklist is YAML in `templates/checklists/`; a team's own file of the same na
 from __future__ import annotations
 
 from bot.checklist.diffs import apply_change
-from bot.checklist.proposing import fitting, propose_for
+from bot.checklist.proposing import Background, fitting, propose_for
 from bot.checklist.reading import (
     Checklist,
     ChecklistItem,
@@ -28,6 +29,7 @@ from bot.checklist.reading import (
 )
 
 __all__ = [
+    "Background",
     "Checklist",
     "ChecklistItem",
     "Fault",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from bot.checklist.cause_skeleton import new_cause
+from bot.checklist.diffs import diff_of
+from bot.checklist.lessons import Lesson, stale_checks, wasted_step, wrong_bound
 from bot.checklist.reading import Checklist, load_checklists, shipped_checklists
-from bot.domain.checklist import ChecklistChange
+from bot.checklist.writing import NewItem, appended, moved
+from bot.domain.checklist import ChecklistChange, ProposalKind, Usage
 from bot.domain.evidence import EvidenceSource, SourceState
 from bot.domain.incident import ExperimentVerdict, Incident
 from bot.domain.text import Localized
+from bot.domain.timeline import Entry
 from bot.locales import say
 
 
@@ -45,14 +49,33 @@ def fitting(incident: Incident, checklists: Mapping[str, Checklist]) -> Checklis
     return next(iter([*fits, *(item for item in ranked if not item.matches)]), None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Background:
+    """What proposals are made from beside the incident's own state.
+
+    entries: its timeline. usage: how each check of a list has fared, by checklist and check.
+    known: signals and findings of the catalogue to the layer that each belongs to. symptoms: signal to symptom kind.
+    """
+
+    entries: Sequence[Entry] = ()
+    usage: Mapping[str, Mapping[str, Usage]] = field(default_factory=dict)
+    known: Mapping[str, str] = field(default_factory=dict)
+    symptoms: Mapping[str, str] = field(default_factory=dict)
+
+
 def propose_for(
-    incident: Incident, catalogue: HasCauses, checklists: Mapping[str, Checklist] | None = None
+    incident: Incident,
+    catalogue: HasCauses,
+    checklists: Mapping[str, Checklist] | None = None,
+    background: Background | None = None,
 ) -> tuple[tuple[ChecklistChange, Localized], ...]:
     """What this incident would change in the checklist that fits it, each change with its reason.
 
     Deterministic from what happened: what the confirmed cause's own knowledge asks and the deciding probe are added
     where they are missing; a deciding probe that stands behind checks that found nothing moves before them; a source
-    that could not be reached becomes a check. `n` counts on from the changes that the incident has already.
+    that could not be reached becomes a check; a bound that hid the trouble moves; what ended the longest step comes
+    first in it; checks that never found anything go; a cause that no catalogue knows becomes a file. `n` counts on from
+    the changes that the incident has already.
 
     checklists: None for the shipped ones.
 
@@ -60,56 +83,68 @@ def propose_for(
         ConfigError: a shipped checklist has faults.
     """
     known = load_checklists([shipped_checklists()]) if checklists is None else checklists
+    about = background or Background()
     checklist = fitting(incident, known)
-    if checklist is None:
-        return ()
-    made = (
-        _add_what_decided(incident, catalogue, checklist),
-        _move_what_decided(incident, checklist),
-        _add_blind_sources(incident, checklist),
-    )
-    first = max((change.n for change in incident.checklist_changes), default=0) + 1
-    drafts = [draft for draft in made if draft is not None]
+    made: list[Lesson | None] = []
+    if checklist is not None:
+        deciding = _deciding_probes(incident)
+        titles = {item.cause: item.title for item in incident.hypotheses}
+        made = [
+            _add_what_decided(incident, catalogue, checklist),
+            _move_what_decided(incident, checklist),
+            _add_blind_sources(incident, checklist),
+            wrong_bound(incident, checklist),
+            wasted_step(incident, checklist, about.entries, deciding, titles),
+            stale_checks(checklist, about.usage.get(checklist.id, {})),
+        ]
+    drafts = [
+        (
+            lesson.kind,
+            checklist.id,
+            diff_of(_path(checklist), checklist.source, lesson.text),
+            lesson.reason,
+        )
+        for lesson in made
+        if lesson is not None and checklist is not None
+    ]
+    if found := new_cause(incident, about.known, about.symptoms):
+        name, diff, why = found
+        drafts.append((ProposalKind.CAUSE, f"causes/{name}", diff, why))
+    decided = (*incident.checklist_changes, *incident.monitoring_changes)
+    first = max((change.n for change in decided), default=0) + 1
     return tuple(
         (
             ChecklistChange(
-                n=n,
-                checklist=checklist.id,
-                diff=_diff(checklist, text),
-                reason=reason.in_locale(incident.locale),
+                n=n, checklist=name, diff=diff, reason=reason.in_locale(incident.locale), kind=kind
             ),
             reason,
         )
-        for n, (text, reason) in enumerate(drafts, first)
+        for n, (kind, name, diff, reason) in enumerate(drafts, first)
     )
 
 
-def _diff(checklist: Checklist, text: str) -> str:
-    name = f"checklists/{checklist.id}.yaml"
-    lines = difflib.unified_diff(
-        checklist.source.splitlines(), text.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
-    )
-    return "\n".join(lines) + "\n"
+def _path(checklist: Checklist) -> str:
+    return f"checklists/{checklist.id}.yaml"
 
 
 def _add_what_decided(
     incident: Incident, catalogue: HasCauses, checklist: Checklist
-) -> tuple[str, Localized] | None:
+) -> Lesson | None:
     root = incident.root_cause
     if root is None:
         return None
     have = {item.text.en.casefold() for item in checklist.items}
     have_probes = {item.probe for item in checklist.items}
-    added: list[tuple[str, str | None, Localized]] = []
+    added: list[NewItem] = []
     for probe in _deciding_probes(incident):
         if probe not in have_probes:
             line = say("report.checklist.probe_item", probe=probe, id=incident.id)
-            added.append((f"probe-{probe}", probe, line))
+            added.append(NewItem(id=f"probe-{probe}", probe=probe, text=line))
     for cause in dict.fromkeys((root.cause, *reversed(root.chain))):
         known = catalogue.causes.get(cause)
         for number, line in enumerate(known.checklist if known else (), 1):
             if line.en.casefold() not in have:
-                added.append((f"{cause}-{number}", None, line))
+                added.append(NewItem(id=f"{cause}-{number}", text=line))
     if not added:
         return None
     title = _title(incident, catalogue, root.cause)
@@ -119,10 +154,11 @@ def _add_what_decided(
         cause=title,
         changes=say("report.checklist.add", count=len(added)),
     )
-    return _appended(checklist, incident, added), reason
+    text = appended(checklist, incident.id, added)
+    return Lesson(kind=ProposalKind.CHECK, text=text, reason=reason)
 
 
-def _move_what_decided(incident: Incident, checklist: Checklist) -> tuple[str, Localized] | None:
+def _move_what_decided(incident: Incident, checklist: Checklist) -> Lesson | None:
     """Moves the deciding check before the first one whose probe ran and found nothing."""
     idle = {
         item.plugin
@@ -140,20 +176,16 @@ def _move_what_decided(incident: Incident, checklist: Checklist) -> tuple[str, L
         wasted = [i for i in wasted if checklist.items[i].step == checklist.items[here].step]
         if not wasted:
             continue
-        item, target = checklist.items[here], checklist.items[wasted[0]]
-        lines = checklist.source.splitlines()
-        block = lines[item.first_line - 1 : item.last_line]
-        del lines[item.first_line - 1 : item.last_line]
-        lines[target.first_line - 1 : target.first_line - 1] = block
         late = max((_answered_after(incident, probe), 0.0))
         reason = say(
             "report.checklist.found_late", id=incident.id, probe=probe, seconds=round(late)
         )
-        return "\n".join(lines) + "\n", reason
+        text = moved(checklist, checklist.items[here].id, checklist.items[wasted[0]].id)
+        return Lesson(kind=ProposalKind.STEP, text=text, reason=reason)
     return None
 
 
-def _add_blind_sources(incident: Incident, checklist: Checklist) -> tuple[str, Localized] | None:
+def _add_blind_sources(incident: Incident, checklist: Checklist) -> Lesson | None:
     have = {item.id for item in checklist.items}
     blind = [
         name
@@ -163,39 +195,17 @@ def _add_blind_sources(incident: Incident, checklist: Checklist) -> tuple[str, L
     if not blind:
         return None
     names = [_source_name(name) for name in blind]
-    added: list[tuple[str, str | None, Localized]] = [
-        (f"source-{name}", None, say("report.checklist.source_item", source=title, id=incident.id))
+    added = [
+        NewItem(
+            id=f"source-{name}",
+            text=say("report.checklist.source_item", source=title, id=incident.id),
+        )
         for name, title in zip(blind, names, strict=True)
     ]
     listed = Localized(", ".join(item.en for item in names), "、".join(item.zh for item in names))
-    return _appended(checklist, incident, added), say(
-        "report.checklist.blind", id=incident.id, source=listed
-    )
-
-
-def _appended(
-    checklist: Checklist, incident: Incident, added: Sequence[tuple[str, str | None, Localized]]
-) -> str:
-    indent = " " * _indent(checklist)
-    taken = {item.id for item in checklist.items}
-    lines = checklist.source.splitlines()
-    for wanted, probe, text in added:
-        item_id = wanted if wanted not in taken else f"{wanted}-{incident.id.lower()}"
-        taken.add(item_id)
-        lines += [f"{indent}- id: {item_id}", f"{indent}  step: information"]
-        lines += [f"{indent}  probe: {probe}"] if probe else []
-        lines += [
-            f"{indent}  learned_from: {incident.id}",
-            f"{indent}  text:",
-            f"{indent}    en: {json.dumps(text.en, ensure_ascii=False)}",
-            f"{indent}    zh-CN: {json.dumps(text.zh, ensure_ascii=False)}",
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _indent(checklist: Checklist) -> int:
-    line = checklist.source.splitlines()[checklist.items[-1].first_line - 1]
-    return len(line) - len(line.lstrip())
+    reason = say("report.checklist.blind", id=incident.id, source=listed)
+    text = appended(checklist, incident.id, added)
+    return Lesson(kind=ProposalKind.SOURCE, text=text, reason=reason)
 
 
 def _deciding_probes(incident: Incident) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from bot.errors import BotError, ConfigError
 from bot.inventory import Inventory, load_inventory
 from bot.settings import Settings, load_settings
 from bot.slack.doctor import check_slack
+from bot.targets import targets
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -68,6 +69,7 @@ async def examine(settings: Settings) -> list[Line]:
         ("traces", lambda: _traces(settings)),
         ("agents", lambda: _agents(settings)),
         ("knowledge", lambda: _knowledge(settings)),
+        ("targets", lambda: _targets(settings)),
         ("webhooks", lambda: _webhooks(settings)),
         ("time", lambda: _time(settings)),
     ]
@@ -187,6 +189,20 @@ async def _knowledge(settings: Settings) -> list[Line]:
             if faults
             else Line(Grade.OK, "knowledge", f"{name} files: {checked}, no fault")
         )
+    return lines
+
+
+async def _targets(settings: Settings) -> list[Line]:
+    """Where reports are delivered to; one that is not set up is nobody's fault and has no line."""
+    lines = []
+    async with httpx.AsyncClient(follow_redirects=False) as http:
+        for name, target in targets().items():
+            if not target.is_set_up(settings):
+                continue
+            try:
+                lines.append(Line(Grade.OK, name, await target.check(settings, http)))
+            except BotError as error:
+                lines.append(Line(Grade.FAIL, name, str(error)))
     return lines
 
 

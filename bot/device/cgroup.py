@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.device.files import read_text, read_whole
+from bot.device.files import list_names, read_text, read_whole
 from bot.device.proc import Pressure, parse_pressure
 from bot.errors import ProbeError, Reason
 
@@ -35,7 +35,11 @@ class CgroupMemory:
 
 @dataclass(frozen=True, slots=True)
 class CgroupTree:
-    """The cgroup file system under a /sys root."""
+    """The cgroup file system under a /sys root: version 2, version 1, or both side by side (hybrid).
+
+    Which version a controller is on is told by the process itself: one on v1 has a line of its own in
+    /proc/PID/cgroup, all others are on the v2 hierarchy, whose line has no controller. Source: cgroups(7).
+    """
 
     sys_root: Path
 
@@ -45,86 +49,145 @@ class CgroupTree:
         return self.sys_root / "fs" / "cgroup"
 
     @property
-    def is_unified(self) -> bool:
-        """True on cgroup v2; a hybrid tree, whose controllers sit on v1, is v1."""
-        return (self.root / "cgroup.controllers").exists()
+    def unified(self) -> Path | None:
+        """Root of the v2 hierarchy: the mount itself, a folder beside the v1 controllers on a hybrid, or none."""
+        for folder in (self.root, self.root / "unified"):
+            if (folder / "cgroup.controllers").exists():
+                return folder
+        return None
 
     def cpu_quota(self, paths: Mapping[str, str]) -> CpuQuota:
-        """Throttling of the cgroup with these `controller -> path` entries.
+        """Throttling of the cgroup with these `controller -> path` entries, or of the ancestor that has the quota.
 
         Raises:
             ProbeError: `unsupported` where the controller or its statistics are absent.
         """
-        folder = self._folder("cpu", paths)
-        stat = _pairs(read_text(folder / "cpu.stat"))
-        if "nr_periods" not in stat:
-            raise ProbeError(
-                f"{folder}: has no quota statistics (root cgroup, or no quota controller)",
-                reason=Reason.UNSUPPORTED,
-            )
-        return CpuQuota(
-            periods=stat["nr_periods"],
-            throttled_periods=stat["nr_throttled"],
-            throttled_seconds=(
-                stat["throttled_usec"] / 1e6
-                if "throttled_usec" in stat
-                else stat.get("throttled_time", 0) / 1e9
-            ),
-            quota_cores=self._quota_cores(folder),
-        )
+        top, folder, is_v2 = self._place("cpu", paths)
+        own: CpuQuota | None = None
+        for level in _lineage(top, folder):
+            try:
+                quota = _cpu_quota(level, is_v2=is_v2)
+            except ProbeError:
+                # Outside what can be seen from here, or the root, which has no quota.
+                if level == folder:
+                    raise
+                break
+            if quota.quota_cores is not None:
+                return quota
+            own = own or quota
+        return own or _cpu_quota(folder, is_v2=is_v2)
 
     def memory(self, paths: Mapping[str, str]) -> CgroupMemory:
-        """Use, limit and OOM kills of the cgroup.
+        """Use, limit and OOM kills of the cgroup, or of the ancestor that has the limit.
 
         Raises:
             ProbeError: `unsupported` where the controller is absent.
         """
-        folder = self._folder("memory", paths)
-        if self.is_unified:
-            limit_text = read_text(folder / "memory.max").strip()
-            limit = None if limit_text == "max" else int(limit_text)
-            used = read_whole(folder / "memory.current")
-            events = _pairs(read_text(folder / "memory.events"))
-        else:
-            limit = read_whole(folder / "memory.limit_in_bytes")
-            limit = None if limit >= _NO_LIMIT_BYTES else limit
-            used = read_whole(folder / "memory.usage_in_bytes")
-            events = _pairs(read_text(folder / "memory.oom_control"))
-        return CgroupMemory(used_bytes=used, limit_bytes=limit, oom_kills=events.get("oom_kill", 0))
+        top, folder, is_v2 = self._place("memory", paths)
+        own: CgroupMemory | None = None
+        for level in _lineage(top, folder):
+            try:
+                memory = _memory(level, is_v2=is_v2)
+            except ProbeError:
+                if level == folder:
+                    raise
+                break
+            if memory.limit_bytes is not None:
+                return memory
+            own = own or memory
+        return own or _memory(folder, is_v2=is_v2)
 
     def pressure(self, resource: str, paths: Mapping[str, str]) -> Pressure:
-        """Pressure inside the cgroup; `unsupported` on cgroup v1, which has none."""
-        if not self.is_unified:
+        """Pressure inside the cgroup; `unsupported` where the process is in no v2 cgroup below the root."""
+        unified = self.unified
+        path = paths.get("", "/").strip("/")
+        if unified is None or not path:
             raise ProbeError(
-                "per-cgroup pressure exists only on cgroup v2", reason=Reason.UNSUPPORTED
+                "per-cgroup pressure exists only on cgroup v2, below its root",
+                reason=Reason.UNSUPPORTED,
             )
-        return parse_pressure(read_text(self._folder("", paths) / f"{resource}.pressure"))
+        return parse_pressure(read_text(unified / path / f"{resource}.pressure"))
 
-    def _folder(self, controller: str, paths: Mapping[str, str]) -> Path:
-        if self.is_unified:
-            return self.root / paths.get("", "/").lstrip("/")
-        if controller not in paths:
+    def _place(self, controller: str, paths: Mapping[str, str]) -> tuple[Path, Path, bool]:
+        """Top of the hierarchy that has the controller, the cgroup's folder in it, and whether it is v2."""
+        if controller in paths:
+            for name in self._mounts():
+                if controller in name.split(","):
+                    top = self.root / name
+                    return top, top / paths[controller].strip("/"), False
+            raise ProbeError(
+                f"{self.root}: has no folder of controller {controller}", reason=Reason.UNSUPPORTED
+            )
+        unified = self.unified
+        if unified is None or "" not in paths:
             raise ProbeError(
                 f"cgroup controller {controller} is not mounted", reason=Reason.UNSUPPORTED
             )
-        for name in (
-            controller,
-            f"{controller},{controller}acct",
-            f"{controller}acct,{controller}",
-        ):
-            folder = self.root / name
-            if folder.exists():
-                return folder / paths[controller].lstrip("/")
-        raise ProbeError(
-            f"{self.root}: has no folder of controller {controller}", reason=Reason.UNSUPPORTED
-        )
+        return unified, unified / paths[""].strip("/"), True
 
-    def _quota_cores(self, folder: Path) -> float | None:
-        if self.is_unified:
-            quota, _, period = read_text(folder / "cpu.max").strip().partition(" ")
-            return None if quota == "max" else int(quota) / int(period)
-        quota_us = read_whole(folder / "cpu.cfs_quota_us")
-        return None if quota_us < 0 else quota_us / read_whole(folder / "cpu.cfs_period_us")
+    def _mounts(self) -> list[str]:
+        try:
+            return list_names(self.root)
+        except ProbeError:
+            return []
+
+
+def _lineage(top: Path, folder: Path) -> Iterator[Path]:
+    """The folder and its ancestors below `top`, nearest first."""
+    level = folder
+    yield level
+    while level != top and top in level.parents and level.parent != top:
+        level = level.parent
+        yield level
+
+
+def _cpu_quota(folder: Path, *, is_v2: bool) -> CpuQuota:
+    stat = _pairs(read_text(folder / "cpu.stat"))
+    if "nr_periods" not in stat:
+        raise ProbeError(
+            f"{folder}: has no quota statistics (root cgroup, or no quota controller)",
+            reason=Reason.UNSUPPORTED,
+        )
+    return CpuQuota(
+        periods=stat["nr_periods"],
+        throttled_periods=stat.get("nr_throttled", 0),
+        throttled_seconds=(
+            stat["throttled_usec"] / 1e6
+            if "throttled_usec" in stat
+            else stat.get("throttled_time", 0) / 1e9
+        ),
+        quota_cores=_cores_v2(folder) if is_v2 else _cores_v1(folder),
+    )
+
+
+def _cores_v2(folder: Path) -> float | None:
+    quota, _, period = read_text(folder / "cpu.max").strip().partition(" ")
+    if quota == "max":
+        return None
+    if not quota.isdigit() or not period.isdigit() or int(period) == 0:
+        raise ProbeError(f"{folder}/cpu.max: is not in shape")
+    return int(quota) / int(period)
+
+
+def _cores_v1(folder: Path) -> float | None:
+    quota_us = read_whole(folder / "cpu.cfs_quota_us")
+    return None if quota_us < 0 else quota_us / max(1, read_whole(folder / "cpu.cfs_period_us"))
+
+
+def _memory(folder: Path, *, is_v2: bool) -> CgroupMemory:
+    limit: int | None
+    if is_v2:
+        text = read_text(folder / "memory.max").strip()
+        limit = None if text == "max" else read_whole(folder / "memory.max")
+        used = read_whole(folder / "memory.current")
+        events = _pairs(read_text(folder / "memory.events"))
+    else:
+        limit = read_whole(folder / "memory.limit_in_bytes")
+        used = read_whole(folder / "memory.usage_in_bytes")
+        events = _pairs(read_text(folder / "memory.oom_control"))
+    if limit is not None and limit >= _NO_LIMIT_BYTES:
+        limit = None
+    return CgroupMemory(used_bytes=used, limit_bytes=limit, oom_kills=events.get("oom_kill", 0))
 
 
 def _pairs(text: str) -> dict[str, int]:

@@ -10,17 +10,19 @@ from pathlib import Path, PurePath
 
 from bot.device.cgroup import CgroupTree, CpuQuota
 from bot.device.field import Unread, from_failure
+from bot.device.inside import service_pressure
 from bot.device.proc import CpuTimes, Pressure, ProcRoot, TaskStat
 from bot.errors import ProbeError
 
 
 @dataclass(frozen=True, slots=True)
 class CpuMoment:
-    """`quotas` by service, `cpu_seconds` by process id and name."""
+    """`quotas` and `service_pressure` by service, `cpu_seconds` by process id and name."""
 
     times: CpuTimes
     pressure: Pressure | Unread
     quotas: Mapping[str, CpuQuota | Unread]
+    service_pressure: Mapping[str, Pressure | Unread]
     cpu_seconds: Mapping[tuple[int, str], float]
 
 
@@ -53,6 +55,7 @@ class CpuChange:
     idle_cores: float
     pressure_ratio: float | Unread
     quotas: Mapping[str, QuotaChange | Unread]
+    service_pressure_ratio: Mapping[str, float | Unread]
     users: tuple[CpuUser, ...]
 
 
@@ -75,7 +78,13 @@ def cpu_moment(
         for task in proc.tasks()
         if not _is_own(proc, task)
     }
-    return CpuMoment(proc.cpu_times(), read_pressure(proc, "cpu"), quotas, seconds)
+    return CpuMoment(
+        proc.cpu_times(),
+        read_pressure(proc, "cpu"),
+        quotas,
+        service_pressure(proc, cgroups, members, "cpu"),
+        seconds,
+    )
 
 
 def program_name(proc: ProcRoot, task: TaskStat) -> str:
@@ -127,6 +136,10 @@ def cpu_change(
         quotas={
             name: _quota_change(before.quotas.get(name), quota)
             for name, quota in after.quotas.items()
+        },
+        service_pressure_ratio={
+            name: pressure_share(before.service_pressure.get(name, now), now, seconds)
+            for name, now in after.service_pressure.items()
         },
         users=_users(before, after, seconds, service_pids),
     )

@@ -19,6 +19,8 @@ _LOCAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "vfat", "overla
 
 Source: node_exporter#244, #475, #578, #868, #3058; giampaolo/psutil#1867.
 """
+FREE_BYTES = 500 * 1000 * 1000
+"""Source: leptonai/gpud and the kubelet's default, less than 500 MB free."""
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR
 
 
@@ -70,6 +72,11 @@ class FileSystem:
     def free_ratio(self) -> float:
         """0..1 of what unprivileged processes may still use."""
         return self.free_bytes / max(1, self.size_bytes)
+
+    @property
+    def is_short(self) -> bool:
+        """Few bytes left; a boot partition is small by design, so this is for file systems that are large."""
+        return self.free_bytes < FREE_BYTES and self.size_bytes > 10 * FREE_BYTES
 
 
 def disk_moment(proc: ProcRoot) -> DiskMoment:
@@ -153,15 +160,14 @@ def device_of(proc: ProcRoot, path: Path) -> str | None:
 
 
 def file_systems(proc: ProcRoot) -> tuple[FileSystem, ...]:
-    """Local file systems as the first process sees them, one per device; the root always.
-
-    Raises:
-        ProbeError: the mount table cannot be read.
-    """
+    """Local file systems as the first process sees them, one per device, the root always; none without a table."""
     host_root = proc.path / "1" / "root"
     is_host = os.access(host_root, os.R_OK | os.X_OK)
     root = host_root if is_host else Path("/")
-    table = proc.text(*((1,) if is_host else ("self",)), "mounts")
+    try:
+        table = proc.text(*((1,) if is_host else ("self",)), "mounts")
+    except ProbeError:
+        return ()
     found: dict[str, FileSystem] = {}
     for line in table.splitlines():
         parts = line.split()

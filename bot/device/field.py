@@ -65,6 +65,15 @@ def is_blank(value: float) -> bool:
     return value in _BLANKS or value >= _BLANK_FROM
 
 
+def is_wide_blank(value: float) -> bool:
+    """True for the 64-bit mark alone: the shorter ones are also limits that other programs tell.
+
+    >>> [is_wide_blank(value) for value in (9.223372036854776e18, 9223372036854771712, 4294967295)]
+    [True, False, False]
+    """
+    return _BLANK_FROM <= value <= 2**63
+
+
 def sane(value: object, low: float, high: float, scale: float = 1.0) -> float | Unread:
     """`value * scale` where it is a number and in range; else `insane` with what was told.
 

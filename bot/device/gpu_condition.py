@@ -53,7 +53,10 @@ class GpuCondition:
         named = {
             "throttle reasons": self.reasons,
             "SM clock": self.sm_clock_mhz,
+            "highest SM clock": self.max_sm_clock_mhz,
             "temperature": self.temperature_celsius,
+            "highest temperature": self.max_temperature_celsius,
+            "slowdown temperature": self.slowdown_celsius,
             "power": self.power_watts,
             "utilization": self.utilization_ratio,
             # Under MIG the parent's memory may be withheld; the instances tell it.

@@ -33,6 +33,11 @@ class GpuHealth:
     is_remap_failed: bool | Unread
 
     @property
+    def is_told(self) -> bool:
+        """True where the driver tells which card on the bus it is, and that it is there."""
+        return self.lost is None and isinstance(self.identity.get("pci"), str)
+
+    @property
     def gaps(self) -> list[str]:
         """What failed to be read; a card without the feature is no gap."""
         silent = self.lost or self.skipped or self.refused

@@ -101,13 +101,15 @@ class StandinLibrary:
             case "nvmlDeviceGetUUID" if "uuid" in entry:
                 return _value(entry["uuid"])
             case "nvmlDeviceGetPciInfo" if "pci" in entry:
-                return {"busId": entry["pci"]}
+                return {"busId": _value(entry["pci"])}
             case "nvmlDeviceGetGpuInstanceId" if "gi" in entry:
                 return entry["gi"]
             case "nvmlDeviceGetMaxMigDeviceCount":
                 return len(entry.get("mig", ()))
             case "nvmlDeviceGetMigDeviceHandleByIndex":
-                return _Handle(entry["mig"][int(arguments[1])])
+                instance = entry["mig"][int(arguments[1])]
+                _answer(instance.get("handle", {"return": None}))
+                return _Handle(instance)
         calls = entry.get("calls", {})
         named = f"{function}:{arguments[1]}" if len(arguments) > 1 else function
         answer = calls.get(named, calls.get(function))

@@ -9,6 +9,7 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.device.files import READ_LIMIT_BYTES, read_text, wrap
@@ -22,21 +23,35 @@ _RECORD_BYTES = 8192
 
 # Source: syslog(2).
 _READ_ALL, _SIZE_BUFFER = 3, 10
-_LEVEL = re.compile(r"^<\d+>")
+_NEWLINE = "\\x0a"
+"""How the device spells a line end inside a message. Source: as above, non-printable characters are escaped."""
+_FACILITY_BITS = ~7
+"""Bits of a record's priority above its level; none is set in the kernel's own messages. Source: syslog(2)."""
+
+_LEVEL = re.compile(r"^(?:<\d+>|[a-z]+\s*:\s*[a-z]+\s*:\s*)")
 # Uptime in brackets, a ctime in brackets, a syslog prefix or an ISO prefix may stand before the message.
 _PREFIX = re.compile(
-    r"^(?:\[\s*(?P<uptime>\d+\.\d+)\]|\[[A-Z][a-z]{2} [^\]]+\]"
-    r"|[A-Z][a-z]{2} +\d+ [\d:]{8} \S+ kernel:(?:\s*\[\s*\d+\.\d+\])?"
-    r"|\d{4}-\d\d-\d\dT\S+ \S+ kernel:(?:\s*\[\s*\d+\.\d+\])?)\s*"
+    r"^(?:\[\s*(?P<uptime>\d+\.\d+)\](?:\[\s*[CT]\d+\])?"
+    r"|\[(?P<ctime>[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4})\]"
+    r"|(?P<syslog>[A-Z][a-z]{2} +\d+ [\d:]{8}) \S+ kernel:(?:\s*\[\s*\d+\.\d+\])?"
+    r"|(?P<iso>\d{4}-\d\d-\d\dT\S+) \S+ kernel:(?:\s*\[\s*\d+\.\d+\])?)\s*"
 )
+_LEAP_YEAR = "2000"
+"""A syslog prefix has no year; any that has a 29 February serves to tell lines apart."""
+_GARBAGE_SHARE = 0.1
+"""Our judgement: a text in which a tenth of the characters cannot be decoded is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelLine:
-    """One message. `uptime_seconds` counts from boot; None where the line does not tell."""
+    """One message. `uptime_seconds` counts from boot, `clock_seconds` from some fixed moment; None where not told.
+
+    The second tells lines of one log apart and is no date: its zone, and sometimes its year, are not known.
+    """
 
     text: str
     uptime_seconds: float | None
+    clock_seconds: float | None = None
 
 
 def read_kernel_log(path: Path) -> tuple[KernelLine, ...]:
@@ -47,7 +62,7 @@ def read_kernel_log(path: Path) -> tuple[KernelLine, ...]:
     """
     try:
         if stat.S_ISCHR(path.stat().st_mode):
-            return tuple(parse_record(record) for record in _records(path))
+            return tuple(line for record in _records(path) for line in record_lines(record))
     except OSError as error:
         if path != KERNEL_DEVICE:
             raise wrap(error, path) from error
@@ -56,7 +71,10 @@ def read_kernel_log(path: Path) -> tuple[KernelLine, ...]:
         if path != KERNEL_DEVICE:
             raise
         return _from_system_call(failure)
-    return tuple(parse_line(line) for line in read_text(path).splitlines() if line.strip())
+    content = read_text(path)
+    if "\0" in content or content.count("\ufffd") > _GARBAGE_SHARE * len(content):
+        raise ProbeError(f"{path}: holds no kernel log")
+    return tuple(parse_line(line) for line in content.splitlines() if line.strip())
 
 
 def _from_system_call(failure: ProbeError) -> tuple[KernelLine, ...]:
@@ -70,32 +88,59 @@ def _from_system_call(failure: ProbeError) -> tuple[KernelLine, ...]:
     if length < 0:
         raise failure
     text = buffer.raw[:length].decode("utf-8", errors="replace")
-    return tuple(parse_line(_LEVEL.sub("", line)) for line in text.splitlines() if line.strip())
+    return tuple(parse_line(line) for line in text.splitlines() if line.strip())
 
 
-def parse_record(record: str) -> KernelLine:
+def record_lines(record: str) -> tuple[KernelLine, ...]:
     r"""Reads one /dev/kmsg record: `priority,sequence,microseconds,flags;text`.
 
-    >>> parse_record("6,339,5140900,-;NET: Registered PF_INET6\n SUBSYSTEM=net\n").uptime_seconds
+    One message may hold several lines; what a program wrote into the log, and not the kernel, gives none.
+
+    >>> record_lines("6,339,5140900,-;NET: Registered PF_INET6\n SUBSYSTEM=net\n")[0].uptime_seconds
     5.1409
+    >>> record_lines("12,340,5140901,-;myapp: NVRM: Xid (PCI:0000:5d:00): 79\n")
+    ()
     """
-    head, _, text = record.partition(";")
+    head, _, body = record.partition(";")
     parts = head.split(",")
+    if parts[0].isdigit() and int(parts[0]) & _FACILITY_BITS:
+        return ()
     uptime = int(parts[2]) / 1e6 if len(parts) > 2 and parts[2].isdigit() else None
-    return KernelLine(text.splitlines()[0] if text else "", uptime)
+    text = body.splitlines()[0] if body else ""
+    return tuple(KernelLine(part.strip(), uptime) for part in text.split(_NEWLINE))
 
 
 def parse_line(line: str) -> KernelLine:
     """Reads one line of a recorded log in any of its usual prefixes.
 
-    >>> parse_line("[  900.5] NVRM: Xid (0000:03:00): 14, Channel 1").uptime_seconds
+    >>> parse_line("<4>[  900.5] NVRM: Xid (0000:03:00): 14, Channel 1").uptime_seconds
     900.5
     """
+    line = _LEVEL.sub("", line)
     found = _PREFIX.match(line)
     if found is None:
         return KernelLine(line.strip(), None)
     uptime = found.group("uptime")
-    return KernelLine(line[found.end() :].strip(), float(uptime) if uptime else None)
+    return KernelLine(
+        line[found.end() :].strip(),
+        float(uptime) if uptime else None,
+        _clock(found.group("ctime"), found.group("syslog"), found.group("iso")),
+    )
+
+
+def _clock(ctime: str | None, syslog: str | None, iso: str | None) -> float | None:
+    try:
+        if ctime:
+            when = datetime.strptime(f"{ctime} +0000", "%a %b %d %H:%M:%S %Y %z")
+        elif syslog:
+            when = datetime.strptime(f"{_LEAP_YEAR} {syslog} +0000", "%Y %b %d %H:%M:%S %z")
+        elif iso:
+            when = datetime.fromisoformat(iso.replace(",", "."))
+        else:
+            return None
+    except ValueError:
+        return None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def _records(path: Path) -> Iterator[str]:

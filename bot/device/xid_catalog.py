@@ -35,9 +35,21 @@ _ACTIONS: dict[str, tuple[int, ...]] = {
     "RESTART_VM": (151,),
     "CHECK_UVM": (159,),
 }  # fmt: skip
-_GPUD_FATAL = frozenset(
-    {32, 38, 44, 46, 48, 60, 62, 63, 64, 66, 67, 68, 69, 74, 78, 79, 94, 95, 110, 119, 120, 121, 140, 143}
-)  # fmt: skip
+_GPUD: dict[str, tuple[int, ...]] = {
+    "fatal": (
+        32, 38, 44, 46, 48, 60, 62, 63, 64, 66, 67, 68, 69, 74, 78, 79, 95, 110, 119, 120, 121, 140, 143,
+    ),
+    "fatal, only the application is to be restarted": (94,),
+    "warning": (
+        8, 37, 39, 40, 41, 54, 70, 71, 72, 75, 76, 77, 80, 85, 109, *range(126, 137), 142, 154, 157,
+        159, 160, 161, 168, 171,
+    ),
+    "warning, check application and GPU": (13, 31),
+    "warning, check application": (43, 137),
+    "warning, ignored": (45, 92),
+    "warning, reboot": (*range(144, 152), 155, 156, 158, 167, 169, 172),
+    "mostly for information": (162, 163, 164, 165),
+}  # fmt: skip
 _AZURE_FAIL = frozenset({48, 56, 57, 58, 62, 63, 64, 65, 68, 69, 73, 74, 79, 80, 81, 92, 119, 120})
 _PLUGIN_IGNORED = frozenset({13, 31, 43, 45, 68, 109})
 _HARDWARE_ACTIONS = {
@@ -53,12 +65,12 @@ def classify(code: int) -> tuple[Classification, ...]:
     """Every source's word, "not listed" included.
 
     >>> [item.verdict for item in classify(43)]
-    ['IGNORE', 'warning', 'not in the fail list', 'ignored as application']
+    ['IGNORE', 'warning, check application', 'not in the fail list', 'ignored as application']
     """
     action = _action(code)
     return (
         Classification("nvidia-catalog", CATALOG_VERSION, action or "not listed"),
-        Classification("gpud", CATALOG_VERSION, "fatal" if code in _GPUD_FATAL else "warning"),
+        Classification("gpud", CATALOG_VERSION, _listed(_GPUD, code) or "not listed"),
         Classification(
             "azurehpc",
             CATALOG_VERSION,
@@ -79,4 +91,8 @@ def needs_hands(code: int) -> bool:
 
 
 def _action(code: int) -> str | None:
-    return next((action for action, codes in _ACTIONS.items() if code in codes), None)
+    return _listed(_ACTIONS, code)
+
+
+def _listed(table: dict[str, tuple[int, ...]], code: int) -> str | None:
+    return next((verdict for verdict, codes in table.items() if code in codes), None)

@@ -14,8 +14,8 @@ from bot.diagnosis.weigh import Weighed
 ESTABLISHED_SUPPORT = 3.0
 """Log-odds that must speak for a link of a chain. Basis: judgement; one strong witness and one weak one."""
 
-_UNSEEN = 2.5
-"""Log-odds of a deeper cause that nobody could look at, from which on it stays open. Basis: judgement."""
+_UNSEEN = 2.0
+"""Log-odds of a deeper cause that nobody could look at, from which on it stays open. Basis: one strong witness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,8 @@ def undecided(weighed: Mapping[str, Weighed], facts: Facts, catalogue: Catalogue
                 continue
             bench = Bench(facts, catalogue, item.node)
             unseen = sum(rule.weight for rule in below.unseen)
-            if unseen >= _UNSEEN and bench.judge(link.test).verdict is Verdict.TRUE:
+            # Where not even the link could be looked at, nobody can say that the chain ends here.
+            if unseen >= _UNSEEN and bench.judge(link.test).verdict is not Verdict.FALSE:
                 found.add(name)
     return frozenset(found)
 

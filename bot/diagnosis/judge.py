@@ -37,6 +37,9 @@ from bot.domain.instant import Window
 from bot.locales import say
 from bot.source import LogLine
 
+_TOGETHER_SECONDS = 120.0
+"""Two moves that one thing brought about begin within this time and one scrape. Basis: judgement; both are rates."""
+
 _NEIGHBOUR_SIGNALS = ("writes.others", "host.cpu_neighbour")
 
 
@@ -107,7 +110,7 @@ class Bench:
             for item in self.facts.observations.get(test.signal, ())
             if self.node is None or item.entity.node in ("", self.node)
         ]
-        judged = [(item, _holds(test, item)) for item in seen]
+        judged = [(item, self._holds(test, item)) for item in seen]
         known = [(item, holds) for item, holds in judged if holds is not None]
         if not known:
             return _UNKNOWN
@@ -122,6 +125,33 @@ class Bench:
             verdict=_verdict(is_true),
             evidence=tuple(evidence_of(item, abnormal=is_true and not calm) for item in chosen),
             onset=min(onsets, key=lambda window: window.end) if is_true and onsets else None,
+        )
+
+    def _holds(self, test: SignalTest, item: Observation) -> bool | None:
+        holds = _holds(test, item)
+        if holds and test.along is not None:
+            return self._goes_along(item, test.along)
+        return holds
+
+    def _goes_along(self, item: Observation, other: str) -> bool:
+        """Whether `other` rose on the same node when this moved; where nobody looked, nothing speaks against it."""
+        beside = [
+            found
+            for found in self.facts.observations.get(other, ())
+            if found.entity.node == item.entity.node and found.is_known
+        ]
+        rising = [found.onset for found in beside if found.moved() is Movement.UP]
+        if not beside or (rising and item.onset is None):
+            return True
+        slack = timedelta(seconds=_TOGETHER_SECONDS + self.facts.resolution_seconds)
+        return any(
+            onset is None
+            or (
+                item.onset is not None
+                and item.onset.start <= onset.end + slack
+                and onset.start <= item.onset.end + slack
+            )
+            for onset in rising
         )
 
     def _finding(self, test: FindingTest) -> Judgement:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from statistics import fmean
 
 from bot.cause import Movement, Signal
 from bot.diagnosis.robust import Spread, change_point, spread
@@ -18,6 +19,15 @@ _SIGNIFICANT = 4.0
 
 
 _STOPPED_RATIO = 0.03
+
+_FEWEST_LINES = 12.0
+"""Lines that must have been due before their absence says something: by chance none comes once in 160,000 times.
+
+Source: Poisson's law.
+"""
+
+_SMOOTHED = 4
+"""Samples of a gauge that are taken together for its noise, as many as a rate spans, so that both are judged alike."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,6 +59,7 @@ class Observation:
     during is None where there are too few samples to say anything; `ended` says that they stopped coming.
     usual: least and most of the same hour on other days, None without history.
     growth: change over the last hours by a robust slope, in the signal's unit, None without trend.
+    noise: standard deviation of the time before, None where that of its samples is meant.
     """
 
     signal: Signal
@@ -65,6 +76,7 @@ class Observation:
     ended: bool = False
     partial: tuple[str, ...] = ()
     series: Series | None = None
+    noise: float | None = None
 
     @property
     def is_known(self) -> bool:
@@ -91,7 +103,8 @@ class Observation:
         """The shift in robust standard deviations of the time before; flat series have the floor as their noise."""
         if self.before is None:
             return 0.0
-        noise = max(self.before.sigma, abs(self.before.middle) * 0.01, self.signal.floor / 8, 1e-12)
+        sigma = self.before.sigma if self.noise is None else self.noise
+        noise = max(sigma, abs(self.before.middle) * 0.01, self.signal.floor / 8, 1e-12)
         return self.delta / noise
 
     def moved(self, *, ratio: float | None = None, delta: float | None = None) -> Movement | None:
@@ -125,6 +138,10 @@ class Observation:
             return True
         if self.before is None or self.during is None:
             return None
+        if self.signal.unit == "lines" and self.before.middle >= 1:
+            # Few lines each minute are many in an hour: that none came is then no chance.
+            expected = self.before.mean * self.during.count
+            return expected >= _FEWEST_LINES and self.during.mean <= _STOPPED_RATIO * self.before.mean
         return self.before.middle > self.signal.floor / 2 and (
             self.during.middle <= _STOPPED_RATIO * self.before.middle
         )
@@ -230,10 +247,20 @@ def observe(
         ended=ended,
         partial=partial,
         series=series,
+        noise=_noise_of_gauge(before, during, query) if source == "metrics" else None,
     )
     if observation.moved() in (Movement.UP, Movement.DOWN):
         return _with_onset(observation, found, end, settle_seconds)
     return observation
+
+
+def _noise_of_gauge(before: list[float], during: list[float], query: str) -> float | None:
+    """What is left of a gauge's noise when as many samples as a rate spans are taken together, given enough of both."""
+    if "rate(" in query or min(len(before), len(during)) < 3 * _SMOOTHED:
+        return None
+    blocks = [fmean(before[at : at + _SMOOTHED]) for at in range(0, len(before) - _SMOOTHED + 1, _SMOOTHED)]
+    found = spread(blocks)
+    return found.sigma if found else None
 
 
 def is_log_signal(signal: Signal) -> bool:

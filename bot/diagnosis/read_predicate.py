@@ -80,7 +80,7 @@ def read_kinds(reader: Reader, where: Where) -> tuple[ChangeKind, ...]:
 
 
 def _signal(reader: Reader, where: Where) -> Test:
-    reader.only(where, ["signal", "is", "ratio", "delta", "value", "usual", "every"])
+    reader.only(where, ["signal", "is", "ratio", "delta", "value", "usual", "every", "along"])
     movement = reader.choice((*where, "is"), Movement)
     value = reader.optional_number((*where, "value"))
     if (movement in _NEEDS_VALUE) != (value is not None):
@@ -93,6 +93,7 @@ def _signal(reader: Reader, where: Where) -> Test:
         value=value,
         usual=reader.flag((*where, "usual"), default=False),
         every=reader.flag((*where, "every"), default=False),
+        along=reader.text((*where, "along")) if reader.at((*where, "along")) is not None else None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum
 from statistics import median
 
 _IQR_TO_SIGMA = 1.349
@@ -12,9 +13,10 @@ _IQR_TO_SIGMA = 1.349
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """What is usual: middle, quartiles and range of finite values."""
+    """What is usual: mean, middle, quartiles and range of finite values."""
 
     count: int
+    mean: float
     middle: float
     low: float
     high: float
@@ -38,6 +40,7 @@ def spread(values: Sequence[float]) -> Spread | None:
     ordered = sorted(values)
     return Spread(
         count=len(ordered),
+        mean=fsum(ordered) / len(ordered),
         middle=median(ordered),
         low=quantile(ordered, 0.25),
         high=quantile(ordered, 0.75),

@@ -20,8 +20,11 @@ from bot.diagnosis.wording import describe, describe_standing
 from bot.domain.hypothesis import Symptom
 from bot.domain.instant import Window
 
-_LASTING_RATES = 3
-"""Rate windows that a deviation must last; a shorter one is a blip. Basis: one window is smeared by the rate itself."""
+_LASTING_RATE, _LASTING_STEPS = 120.0, 2
+"""What a deviation of a rate must last beyond its window: two minutes and two scrapes; a shorter one is a blip.
+
+Basis: the rate itself smears a blip over one window; two minutes are a judgement.
+"""
 
 _LASTING_LEVEL, _LASTING_SCRAPES = 300.0, 6
 """The same for what is no rate: five minutes and six scrapes. Basis: judgement."""
@@ -127,7 +130,9 @@ def find_incident(collected: Collected, catalogue: Catalogue) -> Incident:
 
 def _lasting(collected: Collected, query: str) -> float:
     """Seconds that a deviation must last: a rate is smeared by its window, a level or a recorded value is not."""
-    smeared = _LASTING_RATES * collected.rate_seconds
+    smeared = collected.rate_seconds + max(
+        _LASTING_RATE, _LASTING_STEPS * collected.resolution_seconds
+    )
     if "rate(" in query:
         return smeared
     return min(smeared, max(_LASTING_LEVEL, _LASTING_SCRAPES * collected.resolution_seconds))

@@ -73,6 +73,73 @@ class CheckOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedCheck:
+    """One check as an incident's checklist holds it. learned_from: the incident that taught it, None for a shipped one.
+
+    probe, query: what answers it by itself; neither for a question to people.
+    """
+
+    id: str
+    step: str
+    text: Localized
+    learned_from: str | None = None
+    probe: str | None = None
+    query: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What a timeline entry carries."""
+        return {
+            "id": self.id,
+            "step": self.step,
+            "text": self.text.to_json(),
+            "learned_from": self.learned_from,
+            "probe": self.probe,
+            "query": self.query,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> ListedCheck:
+        """Reads `to_json`'s shape."""
+        return cls(
+            id=value["id"],
+            step=value["step"],
+            text=Localized.from_json(value["text"]),
+            learned_from=value.get("learned_from"),
+            probe=value.get("probe"),
+            query=value.get("query"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedChecklist:
+    """The checklist that an incident works with; `version` is 0 for the file without accepted changes."""
+
+    id: str
+    title: Localized
+    version: int
+    checks: tuple[ListedCheck, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """What a timeline entry carries."""
+        return {
+            "id": self.id,
+            "title": self.title.to_json(),
+            "version": self.version,
+            "checks": [item.to_json() for item in self.checks],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> UsedChecklist:
+        """Reads `to_json`'s shape."""
+        return cls(
+            id=value["id"],
+            title=Localized.from_json(value["title"]),
+            version=int(value["version"]),
+            checks=tuple(ListedCheck.from_json(item) for item in value["checks"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRun:
     """One check of a checklist in one incident.
 
@@ -135,8 +202,8 @@ class Usage:
 
     @property
     def incidents(self) -> int:
-        """In how many incidents it was due."""
-        return sum(self.counts.values())
+        """In how many incidents it was due and could be answered: what could not look says nothing."""
+        return sum(n for outcome, n in self.counts.items() if outcome is not CheckOutcome.UNKNOWN)
 
     @property
     def found(self) -> int:

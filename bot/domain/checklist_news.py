@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from bot.domain.checklist import ChecklistChange, CheckRun, ProposalKind, ProposalStatus
+from bot.domain.checklist import (
+    ChecklistChange,
+    CheckRun,
+    ProposalKind,
+    ProposalStatus,
+    UsedChecklist,
+)
 from bot.domain.incident import Incident
 from bot.domain.timeline import Entry
 
@@ -33,6 +39,10 @@ def fold_checklist(incident: Incident, entry: Entry) -> Incident:
                     item, status=status, reason=reason or item.reason, by=entry.author
                 ),
             )
+        case "none":
+            return replace(incident, is_checklist_reviewed=True)
+        case "used":
+            return replace(incident, checklist=UsedChecklist.from_json(data["used"]))
         case "checked":
             known = {(item.checklist, item.item): item for item in incident.checks}
             for value in data.get("checks") or ():
@@ -54,9 +64,13 @@ def _proposed(incident: Incident, entry: Entry) -> Incident:
     )
     if proposed.kind.is_monitoring:
         others = tuple(item for item in incident.monitoring_changes if item.n != proposed.n)
-        return replace(incident, monitoring_changes=(*others, proposed))
+        return replace(
+            incident, monitoring_changes=(*others, proposed), is_checklist_reviewed=True
+        )
     others = tuple(item for item in incident.checklist_changes if item.n != proposed.n)
-    return replace(incident, checklist_changes=(*others, proposed))
+    return replace(
+        incident, checklist_changes=(*others, proposed), is_checklist_reviewed=True
+    )
 
 
 def _changed(

@@ -11,7 +11,7 @@ from typing import Any
 from bot.domain.action_item import ActionItem
 from bot.domain.alert import Alert
 from bot.domain.change import Change
-from bot.domain.checklist import ChecklistChange, CheckRun
+from bot.domain.checklist import ChecklistChange, CheckRun, UsedChecklist
 from bot.domain.evidence import BlindSpot, Evidence, Gap, SourceState
 from bot.domain.hypothesis import Hypothesis, LayerVerdict, Symptom, Trigger
 from bot.domain.precedent import Drill, Precedent, Recurrence
@@ -197,6 +197,8 @@ class Incident:
     charts: tuple[ChartRef, ...] = ()
     checklist_changes: tuple[ChecklistChange, ...] = ()
     monitoring_changes: tuple[ChecklistChange, ...] = ()
+    is_checklist_reviewed: bool = False
+    checklist: UsedChecklist | None = None
     checks: tuple[CheckRun, ...] = ()
     action_items: tuple[ActionItem, ...] = ()
     roles: Mapping[Role, str] = field(default_factory=dict)

@@ -14,7 +14,15 @@ from bot.domain.checklist import ChecklistChange, ProposalStatus
 from bot.domain.evidence import BlindSpot, Evidence, Gap, SourceState
 from bot.domain.finding import ProbeResult
 from bot.domain.hypothesis import Hypothesis, LayerVerdict, Symptom
-from bot.domain.incident import Experiment, Fix, IncidentStatus, Mitigation, RootCause, Scope
+from bot.domain.incident import (
+    Experiment,
+    ExperimentVerdict,
+    Fix,
+    IncidentStatus,
+    Mitigation,
+    RootCause,
+    Scope,
+)
 from bot.domain.instant import Window
 from bot.domain.responder import Severity
 from bot.domain.text import Locale, Localized
@@ -61,6 +69,20 @@ class JudgementTopic(StrEnum):
     WENT_WELL = "went_well"
     WENT_BADLY = "went_badly"
     LUCK = "luck"
+    PREVENTION = "prevention"
+    LESSONS = "lessons"
+
+
+REQUIRED_TOPICS = frozenset(
+    [
+        JudgementTopic.IMPACT,
+        JudgementTopic.WENT_WELL,
+        JudgementTopic.WENT_BADLY,
+        JudgementTopic.PREVENTION,
+        JudgementTopic.LESSONS,
+    ]
+)
+"""What has to be written before a report can become final."""
 
 
 class Question(StrEnum):
@@ -173,10 +195,39 @@ class MonitoringChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """A question to people; `answer` is None until one of them has written something."""
+    """A question to people; `answer` is None until one of them has written something, `by` is who did last."""
 
     topic: JudgementTopic
     answer: Localized | None = None
+    by: str | None = None
+    at: datetime | None = None
+
+
+class RevisionKind(StrEnum):
+    """What made a revision of the report."""
+
+    COMPILED = "compiled"
+    EDITED = "edited"
+    REVIEWED = "reviewed"
+    FINAL = "final"
+    REOPENED = "reopened"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportRevision:
+    """The report as it stood after the entry `seq`.
+
+    n: from 1. state: since this revision. details: formats that were handed over, or sections that were edited
+    (`claim:<id>` where evidence was named).
+    """
+
+    n: int
+    seq: int
+    kind: RevisionKind
+    by: str
+    at: datetime
+    state: ReportState
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +300,7 @@ class Postmortem:
     probes: tuple[RawProbe, ...]
     helped: tuple[str, ...] = ()
     misled: tuple[str, ...] = ()
+    revisions: tuple[ReportRevision, ...] = ()
     is_redacted: bool = False
     masked: Mapping[str, int] = field(default_factory=dict)
 
@@ -258,10 +310,36 @@ class Postmortem:
         return self.root_cause is not None
 
     @property
+    def reviewed(self) -> ReportRevision | None:
+        """Who found it right as it stands, and when; None for a draft."""
+        if self.header.state is ReportState.DRAFT:
+            return None
+        kinds = (RevisionKind.REVIEWED, RevisionKind.FINAL)
+        return next((item for item in reversed(self.revisions) if item.kind in kinds), None)
+
+    @property
     def unsupported(self) -> tuple[str, ...]:
-        """What is claimed without evidence: ids of answers, chain links and the fix. It keeps a report from `final`."""
+        """What is claimed without evidence: ids of answers, links, tests and the fix. It keeps a report from `final`."""
         claims = [answer.question.value for answer in self.answers if answer.is_unsupported]
         claims += [f"chain:{link.cause}" for link in self.chain if not link.evidence]
+        claims += [
+            f"experiment:{item.id}"
+            for item in self.experiments
+            if item.verdict in _CLAIMING and not item.evidence
+        ]
         if self.fix is not None and self.fix.verified and not self.fix.evidence:
             claims.append("fix")
         return tuple(claims)
+
+    @property
+    def unanswered(self) -> tuple[JudgementTopic, ...]:
+        """Required sections that nobody has written yet. They keep a report from `final`."""
+        return tuple(
+            item.topic
+            for item in self.judgements
+            if item.topic in REQUIRED_TOPICS and item.answer is None
+        )
+
+
+# A test whose result is unclear claims nothing.
+_CLAIMING = (ExperimentVerdict.AS_PREDICTED, ExperimentVerdict.CONTRARY)

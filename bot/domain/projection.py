@@ -422,6 +422,17 @@ def _action(incident: Incident, entry: Entry) -> Incident:
                     for item in incident.action_items
                 ),
             )
+        case "linked":
+            told = ActionStatus(data["status"])
+            return replace(
+                incident,
+                action_items=tuple(
+                    replace(item, issue_url=data["url"], issue_status=told)
+                    if item.n == int(data["n"])
+                    else item
+                    for item in incident.action_items
+                ),
+            )
         case "fix":
             return replace(incident, fix=Fix(text=entry.text, by=entry.author, at=entry.at))
         case "verified":

@@ -10,6 +10,7 @@ from bot.domain.checklist import (
     ChecklistChange,
     CheckRun,
     ProposalStatus,
+    UsedChecklist,
     Version,
     VersionOp,
 )
@@ -56,6 +57,8 @@ class Checklists:
             known = (*incident.checklist_changes, *incident.monitoring_changes)
             diffs = {item.diff for item in known}
             fresh = [item for item in changes if item[0].diff not in diffs]
+            if not known and not fresh:
+                return [_draft(say("checklist.entry_none"), via, op="none")]
             first = max((item.n for item in known), default=0) + 1
             return [
                 _draft(
@@ -175,8 +178,19 @@ class Checklists:
             raise CommandError(say("checklist.faster"), reason=Reason.CONFLICT)
         return Decision(incident=recorded.incident, name=name, version=version.number)
 
-    async def record_checks(self, incident_id: str, runs: Sequence[CheckRun], via: Via) -> Recorded:
-        """Records what checks came to, and counts it, once a check and incident; a person's answer replaces the bot's."""
+    async def record_checks(
+        self,
+        incident_id: str,
+        runs: Sequence[CheckRun],
+        via: Via,
+        *,
+        used: UsedChecklist | None = None,
+        step: str = "checks",
+    ) -> Recorded:
+        """Records what checks came to, and counts it, once a check and incident; a newer answer replaces the older.
+
+        used: the checklist that the incident works with from now on.
+        """
         known = {
             (item.checklist, item.item): item
             for item in (await self._journal.load(incident_id)).incident.checks
@@ -189,10 +203,14 @@ class Checklists:
                 if before is None
                 else knowledge.recount(run.checklist, run.item, before.outcome, run.outcome)
             )
-        said = _said(runs)
-        draft = _draft(said, via, op="checked", checks=[run.to_json() for run in runs])
+        drafts: list[Draft] = []
+        if used is not None:
+            drafts.append(_draft(_used(used), via, op="used", used=used.to_json()))
+        if runs:
+            checks = [run.to_json() for run in runs]
+            drafts.append(_draft(_said(runs), via, op="checked", checks=checks))
         return await self._responding.write(
-            incident_id, via, lambda _: [draft] if runs else [], step="checks", extra=counted
+            incident_id, via, lambda _: drafts, step=step, extra=counted
         )
 
     async def _next(self, incident: Incident, change: ChecklistChange, via: Via) -> Version:
@@ -241,6 +259,15 @@ def _require_undecided(incident: Incident, n: int) -> None:
             "checklist.decided", n=n, incident=incident.id, status=status, who=f"<@{change.by}>"
         )
         raise CommandError(said, reason=Reason.CONFLICT)
+
+
+def _used(used: UsedChecklist) -> Localized:
+    learned = sorted({item.learned_from for item in used.checks if item.learned_from})
+    said = say("checklist.entry_used", name=used.id, version=used.version, count=len(used.checks))
+    if not learned:
+        return said
+    more = say("checklist.entry_taught", ids=Localized(", ".join(learned), "、".join(learned)))
+    return Localized(f"{said.en} {more.en}", f"{said.zh}{more.zh}")
 
 
 def _said(runs: Sequence[CheckRun]) -> Localized:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from bot.domain.alert import Alert, AlertGroup, AlertStatus
@@ -129,7 +129,9 @@ class Grouping:
             StoreError: Redis is not reachable.
         """
         keys = keys_of(group, self._inventory)
-        held = await alert_memory.holders(self._store, keys.all)
+        firing = [alert.fingerprint for alert in group.firing]
+        recalled = await alert_memory.recall(self._store, keys.all, firing)
+        held = recalled.held
         ended: dict[str, str] = {}
         for key in keys.all:
             if (incident_id := held.get(key)) is None:
@@ -147,48 +149,45 @@ class Grouping:
                 words = f"{_WHY[rule]} {incident_id}: its key {key!r} is held by it"
                 return Decision(rule=rule, words=words, incident_id=incident_id, key=key)
         free = frozenset(key for key in keys.all if key not in held)
-        return await self._without_incident(group, ended, free)
-
-    async def _without_incident(
-        self, group: AlertGroup, ended: Mapping[str, str], free: frozenset[str]
-    ) -> Decision:
-        if not group.firing:
-            if group.silenced:
-                why = "; ".join(sorted(set(group.silenced.values())))
-                return Decision(rule=Rule.SILENCED, words=f"silenced at its sender: {why}")
-            return Decision(
-                rule=Rule.OVER,
-                words="ignored: it only says that something is over that is not open",
-            )
-        over = await alert_memory.over_since(
-            self._store, [alert.fingerprint for alert in group.firing]
-        )
-        if all(
-            alert.has_start
-            and alert.fingerprint in over
-            and alert.starts_at <= over[alert.fingerprint]
-            for alert in group.firing
-        ):
-            return Decision(
-                rule=Rule.LATE, words="ignored: late, its resolve came before this firing"
-            )
-        if ended:
-            before = next(iter(ended.values()))
-            return Decision(
-                rule=Rule.RECURRENCE,
-                words=f"opened as a recurrence of {before}: a new episode after that one",
-                incident_id=before,
-                ended=ended,
-                free=free,
-            )
-        words = "opened: no open incident holds one of its keys"
-        return Decision(rule=Rule.OPENED, words=words, free=free)
+        return _without_incident(group, recalled.over, ended, free)
 
     async def _load(self, incident_id: str) -> Incident | None:
         try:
             return (await self._journal.load(incident_id)).incident
         except UnknownIncidentError:
             return None
+
+
+def _without_incident(
+    group: AlertGroup,
+    over: Mapping[str, datetime],
+    ended: Mapping[str, str],
+    free: frozenset[str],
+) -> Decision:
+    if not group.firing:
+        if group.silenced:
+            why = "; ".join(sorted(set(group.silenced.values())))
+            return Decision(rule=Rule.SILENCED, words=f"silenced at its sender: {why}")
+        return Decision(
+            rule=Rule.OVER,
+            words="ignored: it only says that something is over that is not open",
+        )
+    if all(
+        alert.has_start and alert.fingerprint in over and alert.starts_at <= over[alert.fingerprint]
+        for alert in group.firing
+    ):
+        return Decision(rule=Rule.LATE, words="ignored: late, its resolve came before this firing")
+    if ended:
+        before = next(iter(ended.values()))
+        return Decision(
+            rule=Rule.RECURRENCE,
+            words=f"opened as a recurrence of {before}: a new episode after that one",
+            incident_id=before,
+            ended=ended,
+            free=free,
+        )
+    words = "opened: no open incident holds one of its keys"
+    return Decision(rule=Rule.OPENED, words=words, free=free)
 
 
 _WHY = {

@@ -12,7 +12,7 @@ from bot.domain.projection import apply, opened
 from bot.domain.text import Localized
 from bot.domain.timeline import Draft, Entry
 from bot.errors import BotError, Reason
-from bot.store import alert_memory, index, queue, timeline
+from bot.store import index, queue, timeline
 from bot.store.queue import Job
 from bot.store.transaction import Batch, Outcome, Store
 
@@ -73,9 +73,10 @@ class Journal:
             return await self.load(incident_id)
         if held is None and not page.bodies:
             raise UnknownIncidentError(incident_id)
-        wordings = await timeline.texts(
-            self._store, incident_id, [int(str(body["seq"])) for body in page.bodies]
-        )
+        wordings = page.wordings
+        if wordings is None:
+            seqs = [int(str(body["seq"])) for body in page.bodies]
+            wordings = await timeline.texts(self._store, incident_id, seqs)
         fresh = [Entry.from_json(body, *wordings[int(str(body["seq"]))]) for body in page.bodies]
         incident = held.incident if held else None
         for entry in fresh:
@@ -92,11 +93,9 @@ class Journal:
         self._cache.move_to_end(incident_id)
         while len(self._cache) > _CACHE_SIZE:
             self._cache.popitem(last=False)
-        # Repeats are a number beside the timeline: an entry each would bury what happened.
-        repeats = await alert_memory.repeats(self._store, incident_id) if incident.alerts else 0
-        if not repeats:
+        if not page.repeats:
             return ledger
-        count = incident.alert_notifications + repeats
+        count = incident.alert_notifications + page.repeats
         return replace(ledger, incident=replace(incident, alert_notifications=count))
 
     async def begin(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from bot.domain.alert import Alert, AlertGroup, AlertStatus
 from bot.domain.incident import Incident
@@ -88,16 +89,19 @@ class Openings:
         self._joining = Joining(store, journal, clock, jobs_for_news, jobs_for_recovery)
         self._heartbeats = Heartbeats(store, settings, clock)
 
-    async def open(self, opening: Opening, *, once: str) -> Taken:
+    async def open(self, opening: Opening, *, once: str, incident_id: str | None = None) -> Taken:
         """Opens an incident at most once under the name `once`; a repeat answers the first one's id.
+
+        incident_id: a free one, where the caller has it already; without it a repeat uses no number up.
 
         Raises:
             StoreError: Redis is not reachable; nothing was opened, or the same call will find it.
         """
-        incident_id = await index.incident_of(self._store, index.once_key(once))
-        if incident_id is not None:
-            return Taken(incident_id=incident_id, is_new=False, rule="repeat")
-        incident_id = await index.next_incident_id(self._store)
+        if incident_id is None:
+            known = await index.incident_of(self._store, index.once_key(once))
+            if known is not None:
+                return Taken(incident_id=known, is_new=False, rule="repeat")
+            incident_id = await index.next_incident_id(self._store)
         step = index.once(once, incident_id)
         for key in opening.correlation:
             name = index.correlation_key(key)
@@ -168,7 +172,6 @@ class Openings:
                 )
             incident_id = await self._open_for(group, decision, channel, severity, thread_ts)
             if incident_id is not None:
-                await self._note(group.alerts, f"{incident_id}: {decision.words}")
                 return Received(rule=decision.rule, incident_id=incident_id, is_new=True)
         raise StoreError(
             f"alert: {_ATTEMPTS} other deliveries of it were faster; send it again",
@@ -199,13 +202,15 @@ class Openings:
     ) -> str | None:
         """The new incident, or None when another delivery was faster: then the group is decided on again."""
         opening = self._opening(group, decision, channel, severity, thread_ts)
+        free_id = None
         if thread_ts is None:
-            opening = await self._in_storm(opening, group)
+            opening, free_id = await self._in_storm(opening, group)
         keys = keys_of(group, self._inventory)
         begins = min(alert.starts_at for alert in group.alerts)
         episode = f"{keys.own}:{begins.isoformat()}:{opening.at and opening.at.isoformat()}"
         try:
-            taken = await self.open(opening, once=f"open:{index.correlation_key(episode)}")
+            once = f"open:{index.correlation_key(episode)}"
+            taken = await self.open(opening, once=once, incident_id=free_id)
         except BotError as error:
             if error.reason is Reason.CONFLICT:
                 return None
@@ -243,7 +248,8 @@ class Openings:
                     step.absent(index.correlation_key(key))
             for name in filter(None, (keys.mine, keys.general)):
                 step.write("SET", index.correlation_key(name), incident_id)
-            return step
+            words = f"{incident_id}: {decision.words}"
+            return step.extend(alert_memory.note(_sightings(group.alerts, now, words)))
 
         return Opening(
             title=title.in_locale(self._settings.locale),
@@ -262,13 +268,13 @@ class Openings:
             beside=also,
         )
 
-    async def _in_storm(self, opening: Opening, group: AlertGroup) -> Opening:
-        """The opening as part of a storm, when too many groups are new in its channel."""
+    async def _in_storm(self, opening: Opening, group: AlertGroup) -> tuple[Opening, str]:
+        """The opening as part of a storm, when too many groups are new in its channel; and a free id for it."""
         now = opening.at or self._clock()
         own = f"{group.source}:{group.group_key}"
-        count = await alert_memory.new_groups(self._store, opening.channel, own, now)
+        count, free_id = await alert_memory.new_group(self._store, opening.channel, own, now)
         if count <= storms.MOST_NEW_GROUPS:
-            return opening
+            return opening, free_id
         key = storms.key_of(opening.channel)
         held = await index.incident_of(self._store, index.correlation_key(key))
         if held is None or not (await self._journal.load(held)).incident.is_open:
@@ -279,15 +285,18 @@ class Openings:
                 if error.reason is not Reason.CONFLICT:
                     raise
                 held = await index.incident_of(self._store, index.correlation_key(key))
-        return storms.listed(opening, held, now) if held else opening
+        return (storms.listed(opening, held, now) if held else opening), free_id
 
     async def _note(self, alerts: Sequence[Alert], words: str) -> None:
-        now = self._clock()
-        sightings = [
-            Sighting(fingerprint=item.fingerprint, at=now, labels=item.labels, rule=words)
-            for item in alerts
-        ]
-        await self._store.commit(alert_memory.note(sightings), doing="note what became of an alert")
+        step = alert_memory.note(_sightings(alerts, self._clock(), words))
+        await self._store.commit(step, doing="note what became of an alert")
+
+
+def _sightings(alerts: Sequence[Alert], at: datetime, words: str) -> list[Sighting]:
+    return [
+        Sighting(fingerprint=item.fingerprint, at=at, labels=item.labels, rule=words)
+        for item in alerts
+    ]
 
 
 def _severity(word: str) -> Severity:

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from bot.domain.change import Change
-from bot.domain.checklist import ChecklistChange, ProposalStatus
 from bot.domain.evidence import BlindSpot, Evidence, Gap, SourceState
 from bot.domain.finding import ProbeResult, ProbeStatus
 from bot.domain.hypothesis import Hypothesis, LayerVerdict, NextExperiment, Trigger
@@ -423,44 +422,6 @@ class Responding:
             return [self._draft(EntryKind.ACTION, Localized.verbatim(text), via, data)]
 
         return await self.write(incident_id, via, make, step="action")
-
-    async def propose_checklist(
-        self, incident_id: str, changes: Sequence[tuple[ChecklistChange, Localized]], via: Via
-    ) -> Recorded:
-        """Records proposed changes of the checklist, each with the reason."""
-
-        def make(incident: Incident) -> list[Draft]:
-            known = {item.diff for item in incident.checklist_changes}
-            fresh = [item for item in changes if item[0].diff not in known]
-            first = len(incident.checklist_changes) + 1
-            return [
-                self._draft(
-                    EntryKind.CHECKLIST,
-                    reason,
-                    via,
-                    {"op": "proposed", "n": n, "checklist": item.checklist, "diff": item.diff},
-                )
-                for n, (item, reason) in enumerate(fresh, start=first)
-            ]
-
-        return await self.write(incident_id, via, make, step="checklist")
-
-    async def decide_checklist(
-        self, incident_id: str, n: int, status: ProposalStatus, via: Via, *, reason: str = ""
-    ) -> Recorded:
-        """Accepts or declines a proposed change of the checklist."""
-
-        def make(incident: Incident) -> list[Draft]:
-            if not any(item.n == n for item in incident.checklist_changes):
-                raise CommandError(say("incident.no_checklist_change", n=n))
-            text = (
-                Localized.verbatim(reason)
-                if reason
-                else say(f"incident.checklist_{status.value}", n=n)
-            )
-            return [self._draft(EntryKind.CHECKLIST, text, via, {"op": status.value, "n": n})]
-
-        return await self.write(incident_id, via, make, step=f"checklist:{n}")
 
     async def resolve(self, incident_id: str, reason: str, via: Via) -> Recorded:
         """Ends the incident; only ever by a person."""

@@ -87,8 +87,8 @@ class Shelf:
         found: dict[str, str] = {}
         for path in await knowledge.heads(self._store):
             if not path.startswith("checklists/"):
-                newest = (await knowledge.versions(self._store, path))[-1:]
-                found.update({path: version.diff for version in newest})
+                for version in await knowledge.versions(self._store, path):
+                    found[path] = version.diff
         return found
 
     async def usage(self, name: str) -> dict[str, Usage]:

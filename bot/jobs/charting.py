@@ -143,7 +143,7 @@ class Charting:
     async def _specs(
         self, incident: Incident, payload: Mapping[str, object]
     ) -> Sequence[ChartSpec]:
-        ports = self._services.ports
+        ports = self._services.ports_of(incident)
         seconds = payload["range_s"]
         request = request_of(
             self._services,

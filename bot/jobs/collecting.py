@@ -11,6 +11,7 @@ from bot.diagnosis.charts import deciding_charts
 from bot.diagnosis.collect import collect
 from bot.diagnosis.collected import Collected
 from bot.diagnosis.engine import assess
+from bot.diagnosis.priors import Priors
 from bot.diagnosis.scope import propose_scope
 from bot.domain.evidence import Gap
 from bot.domain.hypothesis import Diagnosis
@@ -21,6 +22,8 @@ from bot.jobs.charting import Charting, marks_of, request_of
 from bot.jobs.passes import SharedPasses
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
+from bot.learning.priors import priors_of
+from bot.learning.saving import is_worth_keeping, keep, packed
 from bot.message import Message
 from bot.store.queue import Claim, Job
 
@@ -43,19 +46,27 @@ class Collecting:
             post = outbox.thread_post(incident, Message(view="ask_service"))
             await self._services.outbox.send(post, once=f"{claim.job.id}:ask")
             return Done()
+        await self._look_at_checklist(incident, claim, "opened")
         request = request_of(
             self._services, incident, by=payload["by"], window_seconds=payload["window_s"]
         )
         # What nobody asked for is asked once a node for all incidents that open together.
         is_automatic = payload["reason"] == "opened"
-        ports = self._shared if is_automatic else self._services.ports
+        ports = self._services.ports_of(incident)
+        if is_automatic and incident.drill is None:
+            ports = self._shared
         collected = await collect(request, ports)
         diagnosis = await asyncio.to_thread(
             assess,
             collected,
             self._services.catalogue,
-            self._services.ports.service(incident.service),
+            ports.service(incident.service),
+            priors=await self._priors(incident),
         )
+        if is_worth_keeping(incident):
+            service = ports.service(incident.service)
+            content = await asyncio.to_thread(packed, incident, collected, service)
+            await keep(self._services.store, incident.id, content)
         reached("evidence.collected")
         # What was found is dated when it was found: the search itself takes seconds.
         via = replace(via, at=self._services.clock())
@@ -76,6 +87,7 @@ class Collecting:
             jobs=lambda after: _follow(after, diagnosis, payload["reason"]),
         )
         reached("evidence.recorded")
+        await self._look_at_checklist(incident, claim, "collected")
         if not _is_same(incident, payload["reason"]):
             specs = await asyncio.to_thread(
                 deciding_charts,
@@ -86,6 +98,17 @@ class Collecting:
             )
             await Charting(self._services).post(incident, specs, via)
         return Done()
+
+    async def _look_at_checklist(self, incident: Incident, claim: Claim, stage: str) -> None:
+        job = requests.checks(incident.id, stage=stage)
+        await self._services.outbox.send(job, once=f"{claim.job.id}:checks:{stage}")
+
+    async def _priors(self, incident: Incident) -> Priors | None:
+        """What the team's own past adds; an exercise is judged by the catalogue alone."""
+        if incident.drill is not None:
+            return None
+        pasts = await self._services.archive.pasts()
+        return priors_of(pasts, self._services.clock(), but=incident.id)
 
     async def _propose_scope(self, incident: Incident, collected: Collected, via: Via) -> None:
         """Names who is affected, from the alert's labels and the symptom's own series, until a person has said it."""

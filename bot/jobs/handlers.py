@@ -6,9 +6,12 @@ from collections.abc import Mapping
 
 from bot.jobs import (
     charting,
+    checking,
     collecting,
+    delivering,
     followups,
     probing,
+    proposing,
     recalling,
     reporting,
     storms,
@@ -22,7 +25,8 @@ def incident_handlers(services: Services) -> Mapping[str, Handler]:
     """By job kind."""
     handlers: dict[str, Handler] = {}
     for module in (
-        collecting, probing, charting, verifying, reporting, followups, storms, recalling,
+        collecting, probing, charting, verifying, reporting, delivering, followups, storms,
+        recalling, checking, proposing,
     ):  # fmt: skip
         handlers.update(module.handlers(services))
     return handlers

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from bot.diagnosis.experiments import judge_experiment
+from bot.diagnosis.request import DiagnosisPorts
 from bot.domain.finding import ProbeResult, ProbeStatus
 from bot.domain.hypothesis import Hypothesis, NextExperiment
 from bot.domain.incident import ExperimentVerdict, Incident
@@ -109,7 +110,7 @@ class Probing:
         payload: Mapping[str, Any],
     ) -> tuple[ExperimentVerdict, Localized, list[ProbeResult]]:
         if planned.probe is None:
-            return (*await self._query(planned), [])
+            return (*await self._query(planned, incident), [])
         nodes = [planned.node] if planned.node else list(incident.scope.nodes)
         results = await self._run_all([planned.probe], nodes, planned.args, payload, PROBE_SECONDS)
         outcomes = [
@@ -131,9 +132,11 @@ class Probing:
             said = [item.error or f"{item.probe}: {item.status.value}" for item in results]
         return verdict, Localized.verbatim("; ".join(said) or "–"), results
 
-    async def _query(self, planned: NextExperiment) -> tuple[ExperimentVerdict, Localized]:
+    async def _query(
+        self, planned: NextExperiment, incident: Incident
+    ) -> tuple[ExperimentVerdict, Localized]:
         """A read-only query decides nothing by itself: the ranking weighs it, a person reads it."""
-        metrics = self._services.ports.metrics
+        metrics = self._services.ports_of(incident).metrics
         if metrics is None or planned.query is None:
             return ExperimentVerdict.UNCLEAR, say("jobs.no_metrics_source")
         answer = await metrics.instant(
@@ -201,7 +204,7 @@ class Probing:
         payload: Mapping[str, Any],
         seconds: float,
     ) -> list[ProbeResult]:
-        runner = self._services.ports.probes
+        runner = (await self._ports(payload)).probes
         now = self._services.clock()
         if runner is None:
             return [
@@ -232,6 +235,13 @@ class Probing:
                 )
             )
         )
+
+    async def _ports(self, payload: Mapping[str, Any]) -> DiagnosisPorts:
+        """The doors of the incident that the probes are run for; the real ones where there is none."""
+        incident_id = payload.get("incident")
+        if incident_id is None:
+            return self._services.ports
+        return self._services.ports_of((await self._services.journal.load(incident_id)).incident)
 
     def _via(self, claim: Claim, by: str) -> Via:
         return Via(by=by, at=self._services.clock(), key=claim.job.id, source="engine")

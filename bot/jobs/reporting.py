@@ -1,4 +1,4 @@
-"""The report: compiled from the timeline, handed over in the thread; and the checklist change that it justifies."""
+"""The report: compiled from the timeline, handed over in the thread."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def compile_report(services: Services, incident_id: str) -> Postmortem:
 
 
 class Reporting:
-    """Handlers of the report and checklist jobs."""
+    """Handler of the report job."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -105,22 +105,8 @@ class Reporting:
         )
         return Done()
 
-    async def checklist(self, claim: Claim) -> Done | Later:
-        """Proposes the changes of the checklist that this incident justifies."""
-        from bot.checklist import propose_for
-
-        payload = claim.job.payload
-        incident_id = payload["incident"]
-        incident = (await self._services.journal.load(incident_id)).incident
-        proposals = propose_for(incident, self._services.catalogue)
-        via = Via(by=payload["by"], at=self._services.clock(), key=claim.job.id, source="engine")
-        recorded = await self._services.responding.propose_checklist(incident_id, proposals, via)
-        post = outbox.thread_post(recorded.incident, Message(view="checklist"))
-        await self._services.outbox.send(post, once=f"{claim.job.id}:post")
-        return Done()
-
 
 def handlers(services: Services) -> Mapping[str, Handler]:
     """By job kind."""
     reporting = Reporting(services)
-    return {requests.REPORT: reporting.report, requests.CHECKLIST: reporting.checklist}
+    return {requests.REPORT: reporting.report}

@@ -22,7 +22,9 @@ CHART = "incident.chart"
 VERIFY = "incident.verify"
 REPORT = "incident.report"
 CHECKLIST = "incident.checklist"
+CHECKS = "incident.checks"
 RECALL = "incident.recall"
+DEBRIEF = "incident.debrief"
 WATCH_SECONDS = 60.0
 
 
@@ -167,6 +169,26 @@ def recall(incident_id: str, *, reason: str) -> Job:
         lane=f"recall:{incident_id}",
         payload={"incident": incident_id, "reason": reason},
         coalesce=f"recall:{incident_id}:{reason}",
+    )
+
+
+def checks(incident_id: str, *, stage: str) -> Job:
+    """Look at the checklist. stage: `opened` (what was learned), `collected` (all that answers by itself)."""
+    return Job(
+        kind=CHECKS,
+        lane=f"checks:{incident_id}",
+        payload={"incident": incident_id, "stage": stage},
+        coalesce=f"checks:{incident_id}:{stage}",
+    )
+
+
+def debrief(incident_id: str) -> Job:
+    """Score an exercise that was resolved, and show the path of a model responder."""
+    return Job(
+        kind=DEBRIEF,
+        lane=lane_of(incident_id),
+        payload={"incident": incident_id},
+        coalesce=f"debrief:{incident_id}",
     )
 
 

@@ -8,13 +8,17 @@ from datetime import datetime
 
 from bot.cause import Catalogue
 from bot.diagnosis.request import DiagnosisPorts
+from bot.domain.incident import Incident
 from bot.exporter import Exporter
+from bot.incidents.checklists import Checklists
 from bot.incidents.journal import Journal
 from bot.incidents.opening import Openings
 from bot.incidents.responding import Responding
+from bot.incidents.shelf import Shelf
 from bot.inventory import Inventory
 from bot.jobs.outbox import Outbox
 from bot.learning.archive import Archive
+from bot.learning.drills.exercise import exercise_ports
 from bot.learning.members import Members, NobodyKnown
 from bot.settings import Settings
 from bot.sop import Sop
@@ -26,7 +30,7 @@ from bot.store.transaction import Store
 class Services:
     """One deployment's parts. `clock` answers aware UTC time; `wake` makes the worker look for new jobs at once.
 
-    archive: all incidents as later ones see them. members: who may read which channel.
+    archive: all incidents as later ones see them. shelf: the checklists as they count now. members: who may read which channel.
     """
 
     settings: Settings
@@ -44,4 +48,14 @@ class Services:
     exporters: Mapping[str, Exporter]
     wake: Callable[[], None]
     archive: Archive
+    shelf: Shelf
+    checklists: Checklists
     members: Members = field(default_factory=NobodyKnown)
+
+    def ports_of(self, incident: Incident) -> DiagnosisPorts:
+        """Where the engine looks for this incident: the real sources, or what its exercise plays.
+
+        Raises:
+            BotError: the saved case of an exercise cannot be read.
+        """
+        return exercise_ports(self.ports, incident, self.clock, self.settings.knowledge_dir)

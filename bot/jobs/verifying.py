@@ -8,6 +8,7 @@ from datetime import datetime
 from bot.diagnosis.charts import recovery_chart
 from bot.diagnosis.recovery import SymptomState, check_symptom
 from bot.domain.incident import Incident
+from bot.domain.timeline import SYSTEM_AUTHOR
 from bot.errors import EvidenceError
 from bot.incidents.responding import Via
 from bot.jobs import outbox, requests
@@ -42,7 +43,7 @@ class Verifying:
         request = request_of(self._services, incident, by=payload["by"], window_seconds=900.0)
         begins = [item.since for item in incident.symptoms if item.since is not None]
         check = await check_symptom(
-            request, since, self._services.ports, onset=min(begins, default=None)
+            request, since, self._services.ports_of(incident), onset=min(begins, default=None)
         )
         key, is_gone = _WORDS[check.state]
         text = say(f"jobs.{key}", detail=check.summary)
@@ -51,13 +52,16 @@ class Verifying:
                 incident.id, is_gone, text, via, evidence=check.evidence
             )
             incident = recorded.incident
+            if is_gone and incident.root_cause is not None:
+                job = requests.checklist(incident.id, by=SYSTEM_AUTHOR)
+                await self._services.outbox.send(job, once=f"learn:{incident.id}")
         message = Message(view="verification", context={"text": text.to_json(), "gone": is_gone})
         await self._services.outbox.send(
             outbox.thread_post(incident, message), once=f"{claim.job.id}:post"
         )
         try:
             spec = await recovery_chart(
-                request, self._services.ports, fixed_at=since, marks=marks_of(incident)
+                request, self._services.ports_of(incident), fixed_at=since, marks=marks_of(incident)
             )
         except EvidenceError:
             return Done()

@@ -10,9 +10,10 @@ from bot.device.gpu_health import GpuHealth, read_health
 from bot.device.kernel_log import read_kernel_log
 from bot.device.nvml import open_nvml
 from bot.device.nvml_error import NvmlFailure
-from bot.device.xid import XidEvent, xid_events
-from bot.device.xid_catalog import classify, needs_hands
-from bot.domain.finding import Finding, FindingSeverity
+from bot.device.xid import XidEvent, normal_address, xid_events
+from bot.device.xid_catalog import classify
+from bot.device.xid_verdict import losses, repeats, xid_findings
+from bot.domain.finding import Finding
 from bot.errors import ProbeError
 from bot.probe import (
     GPUS,
@@ -39,6 +40,7 @@ _SHOWN = 32
         "gpu.ecc_uncorrected",
         "gpu.row_remap_failed",
         "gpu.row_remap_pending",
+        "gpu.lost",
         "gpu.errors_clean",
     ),
     arguments=(GPUS,),
@@ -64,7 +66,15 @@ def gpu_errors(context: ProbeContext, arguments: Arguments) -> Reading:
         not_checked.append(f"Xid events: {failure}")
     label = "stand-in reading: " if is_standin else ""
     uptime = context.proc.uptime_seconds()
-    findings = _xids(events, uptime, label)
+    lost = losses(
+        events,
+        [card.index for card in cards if card.lost is not None],
+        {normal_address(str(card.identity["pci"])) for card in cards if card.is_told},
+    )
+    findings = xid_findings(events, uptime, label)
+    findings += [
+        critical("gpu.lost", f"{label}{text}", value=1, unit="gpus", threshold=0) for text in lost
+    ]
     findings += [finding for card in cards for finding in _of_card(card, label)]
     if not cards:
         not_checked.append("the driver has no GPU")
@@ -86,38 +96,11 @@ def gpu_errors(context: ProbeContext, arguments: Arguments) -> Reading:
                 }
                 for event in events[-_SHOWN:]
             ],
-            "lost_without_xid": any(event.code is None for event in events),
+            "repeats": repeats(events),
+            "lost_without_xid": bool(lost),
             **({"standin": True} if is_standin else {}),
         },
     )
-
-
-def _xids(events: tuple[XidEvent, ...], uptime: float, label: str) -> list[Finding]:
-    groups: dict[tuple[int | None, str | None, bool], list[XidEvent]] = {}
-    for event in events:
-        groups.setdefault((event.code, event.pci, event.is_switch), []).append(event)
-    findings: list[Finding] = []
-    for (code, pci, is_switch), group in groups.items():
-        last = group[-1]
-        when = ""
-        if last.uptime_seconds is not None:
-            when = f", last {max(0.0, uptime - last.uptime_seconds):.0f} s ago"
-        who = f", pid {last.pid} {last.process or ''}".rstrip() if last.pid else ""
-        if is_switch:
-            name = f"NVSwitch SXid {code}"
-        else:
-            name = f"Xid {code}" if code is not None else "fallen off the bus without an Xid"
-        is_grave = not is_switch and (code is None or needs_hands(code))
-        findings.append(
-            Finding(
-                id="gpu.xid",
-                severity=FindingSeverity.CRITICAL if is_grave else FindingSeverity.WARNING,
-                summary=f"{label}{name} on {pci or 'unknown device'}, {len(group)} times{when}{who}",
-                value=code,
-                unit="code" if code is not None else None,
-            )
-        )
-    return findings
 
 
 def _of_card(card: GpuHealth, label: str) -> list[Finding]:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from bot.device.cpu import CpuChange, QuotaChange, cpu_change, cpu_moment
 from bot.device.field import Unread
+from bot.device.inside import gaps
 from bot.domain.finding import Finding
 from bot.probe import (
     Arguments,
@@ -48,20 +49,21 @@ def host_cpu(context: ProbeContext, arguments: Arguments) -> Reading:
     pids = frozenset(pid for group in members.values() for pid in group)
     change = cpu_change(sampled.before, sampled.after, sampled.seconds, pids)
     cpus, pressure = sampled.after.times.cpus, sampled.after.pressure
-    findings = _steal(change) + _quotas(change)
+    findings = _steal(change) + _quotas(change) + _service_pressure(change)
     if members:
         findings += _neighbour(change, cpus)
-    not_checked: tuple[str, ...] = ()
+    not_checked = gaps("quota", change.quotas)
+    not_checked += gaps("cpu pressure", change.service_pressure_ratio)
     if isinstance(pressure, Unread) or isinstance(change.pressure_ratio, Unread):
         detail = pressure.detail if isinstance(pressure, Unread) else "no second sample"
-        not_checked = (f"cpu pressure: {detail}",)
+        not_checked.append(f"cpu pressure: {detail}")
     else:
         findings += _pressure(pressure.some_avg10, change.pressure_ratio, sampled.seconds)
     if not findings and not not_checked:
         findings.append(info("cpu.ok", "CPU pressure, quota and steal at rest"))
     return Reading(
         findings=tuple(findings),
-        not_checked=not_checked,
+        not_checked=tuple(not_checked),
         data={
             "window_s": sampled.seconds,
             "cpus": cpus,
@@ -72,6 +74,7 @@ def host_cpu(context: ProbeContext, arguments: Arguments) -> Reading:
                 pressure if isinstance(pressure, Unread) else pressure.some_avg10
             ),
             "pressure_some_window_ratio": change.pressure_ratio,
+            "service_pressure_ratio": change.service_pressure_ratio,
             "quotas": {
                 name: quota if isinstance(quota, Unread) else asdict(quota)
                 for name, quota in change.quotas.items()
@@ -87,6 +90,20 @@ def _pressure(avg10: float, share: float, seconds: float) -> list[Finding]:
         return []
     text = f"cpu pressure some avg10 {avg10:.1%}, {share:.1%} of the last {seconds:.1f} s"
     return [warning("cpu.pressure", text, value=share, unit="ratio", threshold=PRESSURE_RATIO)]
+
+
+def _service_pressure(change: CpuChange) -> list[Finding]:
+    return [
+        warning(
+            "cpu.pressure",
+            f"{name}: its cgroup waited for a CPU {share:.1%} of the time",
+            value=share,
+            unit="ratio",
+            threshold=PRESSURE_RATIO,
+        )
+        for name, share in change.service_pressure_ratio.items()
+        if not isinstance(share, Unread) and share > PRESSURE_RATIO
+    ]
 
 
 def _steal(change: CpuChange) -> list[Finding]:

@@ -15,8 +15,8 @@ from bot.device.disk import (
     top_writers,
 )
 from bot.device.field import Unread
+from bot.device.inside import gaps, service_pressure, told_of
 from bot.domain.finding import Finding
-from bot.errors import ProbeError
 from bot.probe import (
     Arguments,
     Cost,
@@ -39,8 +39,6 @@ SOME_RATIO = 0.30
 """Our judgement: where other work keeps the CPUs busy, `full` stays near zero by its definition, however long a writer waits."""
 FREE_RATIO = 0.10
 """Source: leptonai/gpud and the kubelet's default, less than 10 % free."""
-FREE_BYTES = 500 * 1000 * 1000
-"""Source: as above, less than 500 MB free."""
 WRITER_BYTES_PER_SECOND = 10_000_000
 """Our judgement: a steady 10 MB/s is worth naming; it is no fault by itself."""
 
@@ -58,10 +56,7 @@ def host_disk(context: ProbeContext, arguments: Arguments) -> Reading:
     sampled = context.sample_twice(lambda: disk_moment(proc), arguments.number("window_s"))
     disks = disk_changes(sampled.before, sampled.after, sampled.seconds)
     writers = top_writers(proc, sampled.before, sampled.after, sampled.seconds, 5)
-    try:
-        mounts = file_systems(proc)
-    except ProbeError:
-        mounts = ()
+    mounts = file_systems(proc)
     pressure = sampled.after.pressure
     share = pressure_share(
         sampled.before.pressure, sampled.after.pressure, sampled.seconds, is_full=True
@@ -74,6 +69,11 @@ def host_disk(context: ProbeContext, arguments: Arguments) -> Reading:
         some = pressure_share(sampled.before.pressure, pressure, sampled.seconds)
         waits = pressure.some_avg10 if isinstance(some, Unread) else max(some, pressure.some_avg10)
         findings += _pressure(max(pressure.full_avg10, share), waits)
+    inside = service_pressure(proc, context.cgroups, context.members(), "io")
+    for name, told in inside.items():
+        if not isinstance(told, Unread):
+            findings += _pressure(told.full_avg10, told.some_avg10, name)
+    not_checked += gaps("io pressure", inside)
     findings += _writer(writers) + [finding for item in mounts for finding in _full(item)]
     if not disks:
         not_checked.append("latency: there is no block device")
@@ -87,13 +87,12 @@ def host_disk(context: ProbeContext, arguments: Arguments) -> Reading:
         data={
             "window_s": sampled.seconds,
             "disks": {disk.name: asdict(disk) for disk in disks[:16]},
-            "pressure_some_avg10_ratio": (
-                pressure if isinstance(pressure, Unread) else pressure.some_avg10
-            ),
-            "pressure_full_avg10_ratio": (
-                pressure if isinstance(pressure, Unread) else pressure.full_avg10
-            ),
+            "pressure_some_avg10_ratio": told_of(pressure, "some_avg10"),
+            "pressure_full_avg10_ratio": told_of(pressure, "full_avg10"),
             "pressure_full_window_ratio": share,
+            "service_pressure_full_avg10_ratio": {
+                name: told_of(told, "full_avg10") for name, told in inside.items()
+            },
             "top_writers": [asdict(writer) for writer in writers],
             "unread_processes": sampled.after.unread_processes,
             "file_systems": [
@@ -120,8 +119,8 @@ def _latency(disk: DiskChange) -> list[Finding]:
     return findings
 
 
-def _pressure(full: float, some: float) -> list[Finding]:
-    text = f"io pressure full {full:.1%}, some {some:.1%}"
+def _pressure(full: float, some: float, name: str = "") -> list[Finding]:
+    text = f"{name and name + ': '}io pressure full {full:.1%}, some {some:.1%}"
     for value, limit in ((full, PRESSURE_RATIO), (some, SOME_RATIO)):
         if value > limit:
             return [warning("disk.pressure", text, value=value, unit="ratio", threshold=limit)]
@@ -141,10 +140,8 @@ def _writer(writers: tuple[Writer, ...]) -> list[Finding]:
 
 
 def _full(mount: FileSystem) -> list[Finding]:
-    # A boot partition is small by design: the absolute line is for file systems that are large.
-    is_short = mount.free_bytes < FREE_BYTES and mount.size_bytes > 10 * FREE_BYTES
-    if mount.free_ratio >= FREE_RATIO and not is_short:
+    if mount.free_ratio >= FREE_RATIO and not mount.is_short:
         return []
     text = f"{mount.mount}: {mount.free_bytes / 1e6:.0f} MB ({mount.free_ratio:.1%}) free"
-    make = critical if is_short else warning
+    make = critical if mount.is_short else warning
     return [make("disk.full", text, value=mount.free_ratio, unit="ratio", threshold=FREE_RATIO)]

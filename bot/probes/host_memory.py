@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bot.device.cgroup import CgroupMemory
 from bot.device.cpu import read_pressure
-from bot.device.field import Unread, from_failure
+from bot.device.field import Unread
+from bot.device.inside import gaps, service_memory, service_pressure, told_of
+from bot.device.proc import Pressure
 from bot.domain.finding import Finding
 from bot.errors import ProbeError
 from bot.probe import (
@@ -39,19 +41,28 @@ CGROUP_RATIO = 0.95
 def host_memory(context: ProbeContext, _arguments: Arguments) -> Reading:
     """One look; pressure carries its own window."""
     memory = context.proc.memory()
+    if "MemTotal" not in memory or "MemAvailable" not in memory:
+        raise ProbeError("/proc/meminfo: tells neither total nor available memory")
     total, available = memory["MemTotal"], memory["MemAvailable"]
     pressure = read_pressure(context.proc, "memory")
     kills = context.proc.vm_counters().get("oom_kill")
-    cgroups = _cgroups(context)
+    members = context.members()
+    cgroups = service_memory(context.proc, context.cgroups, members)
+    inside = service_pressure(context.proc, context.cgroups, members, "memory")
     findings: list[Finding] = _low(available, total)
     not_checked: list[str] = []
     if isinstance(pressure, Unread):
         not_checked.append(f"memory pressure: {pressure.detail}")
     else:
-        findings += _pressure(pressure.some_avg10, pressure.full_avg10)
+        findings += _pressure("", pressure)
+    for name, told in inside.items():
+        findings += [] if isinstance(told, Unread) else _pressure(f"{name}: ", told)
     for name, cgroup in cgroups.items():
         if isinstance(cgroup, CgroupMemory):
             findings += _of_cgroup(name, cgroup)
+    not_checked += gaps("memory pressure", inside) + gaps("cgroup memory", cgroups)
+    if kills is None:
+        not_checked.append("OOM kills: the kernel does not count them")
     if kills:
         text = (
             f"{kills} processes were killed for memory since boot; kernel_log tells when and which"
@@ -70,8 +81,8 @@ def host_memory(context: ProbeContext, _arguments: Arguments) -> Reading:
             "writeback_bytes": memory.get("Writeback"),
             "shared_bytes": memory.get("Shmem"),
             "swap_free_bytes": memory.get("SwapFree"),
-            "pressure_some_avg10_ratio": _of(pressure, "some_avg10"),
-            "pressure_full_avg10_ratio": _of(pressure, "full_avg10"),
+            "pressure_some_avg10_ratio": told_of(pressure, "some_avg10"),
+            "pressure_full_avg10_ratio": told_of(pressure, "full_avg10"),
             "oom_kills_since_boot": kills,
             "services": {
                 name: cgroup
@@ -83,18 +94,11 @@ def host_memory(context: ProbeContext, _arguments: Arguments) -> Reading:
                 }
                 for name, cgroup in cgroups.items()
             },
+            "service_pressure_some_avg10_ratio": {
+                name: told_of(told, "some_avg10") for name, told in inside.items()
+            },
         },
     )
-
-
-def _cgroups(context: ProbeContext) -> dict[str, CgroupMemory | Unread]:
-    found: dict[str, CgroupMemory | Unread] = {}
-    for name, pids in context.members().items():
-        try:
-            found[name] = context.cgroups.memory(context.proc.cgroups(pids[0]))
-        except ProbeError as failure:
-            found[name] = from_failure(failure)
-    return found
 
 
 def _low(available: int, total: int) -> list[Finding]:
@@ -106,10 +110,11 @@ def _low(available: int, total: int) -> list[Finding]:
     return [make("mem.low", text, value=ratio, unit="ratio", threshold=LOW_RATIO)]
 
 
-def _pressure(some: float, full: float) -> list[Finding]:
+def _pressure(where: str, pressure: Pressure) -> list[Finding]:
+    some, full = pressure.some_avg10, pressure.full_avg10
     if some <= PRESSURE_RATIO:
         return []
-    text = f"memory pressure some avg10 {some:.1%}, full {full:.1%}"
+    text = f"{where}memory pressure some avg10 {some:.1%}, full {full:.1%}"
     make = critical if full >= STALLED_RATIO else warning
     return [make("mem.pressure", text, value=some, unit="ratio", threshold=PRESSURE_RATIO)]
 
@@ -126,7 +131,3 @@ def _of_cgroup(name: str, cgroup: CgroupMemory) -> list[Finding]:
         text = f"{name}: {ratio:.0%} of its limit of {cgroup.limit_bytes / 2**20:.0f} MiB used"
         findings.append(warning("mem.low", text, value=ratio, unit="ratio", threshold=CGROUP_RATIO))
     return findings
-
-
-def _of(pressure: object, name: str) -> object:
-    return pressure if isinstance(pressure, Unread) else getattr(pressure, name)

@@ -21,6 +21,8 @@ from bot.domain.postmortem import (
     Header,
     Judgement,
     JudgementTopic,
+    MonitoringChange,
+    MonitoringKind,
     Postmortem,
     Question,
     RawProbe,
@@ -29,6 +31,7 @@ from bot.domain.postmortem import (
     ReviewedChange,
     TimelineLine,
 )
+from bot.domain.report_news import Written, citations, revisions, written
 from bot.domain.text import Localized
 from bot.domain.timeline import Entry, EntryKind
 from bot.locales import say
@@ -47,23 +50,24 @@ def compile_postmortem(
     zone: str,
     version: str,
     titles: Mapping[str, Localized] | None = None,
-    judgements: Mapping[JudgementTopic, str] | None = None,
 ) -> Postmortem:
     """The postmortem of one incident.
 
     entries: the whole timeline, in any order. directory: user id to display name; an unknown id is shown as it is.
     charts: blob name to content; `csv_name` says which blob is a chart's CSV.
     zone: IANA name. titles: cause id to title, for links of the chain that were never hypotheses themselves.
-    judgements: what people have written into the sections that are theirs.
     """
     ordered = sorted(entries, key=lambda entry: (entry.at, entry.seq))
+    words = written(entries)
+    named = citations(entries)
+    incident = _as_people_left_it(incident, words, named)
     established = incident.root_cause is not None
     helped, misled = _pointers(incident)
     compiled = Postmortem(
         version=version,
         zone=zone,
         header=_header(incident, directory),
-        answers=_answers(incident),
+        answers=_answers(incident, named),
         alerts=tuple(sorted(incident.alerts.values(), key=lambda a: (a.starts_at, a.fingerprint))),
         symptoms=incident.symptoms,
         timeline=_timeline(ordered, directory),
@@ -85,7 +89,7 @@ def compile_postmortem(
             if incident.root_cause
             else None
         ),
-        chain=_chain(incident, titles or {}) if established else (),
+        chain=_chain(incident, titles or {}, named) if established else (),
         layers=incident.layers,
         changes=_changes(incident),
         changes_window=_searched(ordered),
@@ -96,19 +100,17 @@ def compile_postmortem(
         fix=replace(incident.fix, by=_name(incident.fix.by, directory)) if incident.fix else None,
         checklist_changes=tuple(sorted(incident.checklist_changes, key=lambda item: item.n)),
         checklist_reasons=_checklist_reasons(ordered),
-        monitoring_changes=(),
+        monitoring_changes=_monitoring(incident),
         action_items=tuple(
             replace(item, owner=_name(item.owner, directory) if item.owner else None)
             for item in sorted(incident.action_items, key=lambda item: item.n)
         ),
         durations=durations(incident, ordered),
-        judgements=tuple(
-            Judgement(topic=topic, answer=_written((judgements or {}).get(topic)))
-            for topic in JudgementTopic
-        ),
+        judgements=tuple(_judgement(topic, words, directory) for topic in JudgementTopic),
         probes=_probes(ordered),
         helped=helped,
         misled=misled,
+        revisions=tuple(replace(item, by=_name(item.by, directory)) for item in revisions(entries)),
     )
     return rewrite(compiled, _readable(directory))
 
@@ -180,8 +182,52 @@ def _readable(directory: Mapping[str, str]) -> Callable[[str], str]:
     return change
 
 
-def _written(text: str | None) -> Localized | None:
-    return Localized.verbatim(text) if text and text.strip() else None
+def _as_people_left_it(
+    incident: Incident,
+    words: Mapping[JudgementTopic, Written],
+    named: Mapping[str, tuple[str, ...]],
+) -> Incident:
+    """The incident with what people wrote and named themselves in the place of what was compiled."""
+    root, fix = incident.root_cause, incident.fix
+    prevention = words.get(JudgementTopic.PREVENTION)
+    if root is not None and prevention is not None and prevention.text is not None:
+        root = replace(root, prevention=prevention.text)
+    if fix is not None:
+        fix = replace(fix, evidence=_with(fix.evidence, named.get("fix")))
+    tests = tuple(
+        replace(item, evidence=_with(item.evidence, named.get(f"experiment:{item.id}")))
+        for item in incident.experiments
+    )
+    return replace(incident, root_cause=root, fix=fix, experiments=tests)
+
+
+def _with(cited: Sequence[str], named: Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*cited, *(named or ()))))
+
+
+def _judgement(
+    topic: JudgementTopic,
+    words: Mapping[JudgementTopic, Written],
+    directory: Mapping[str, str],
+) -> Judgement:
+    found = words.get(topic)
+    if found is None or found.text is None:
+        return Judgement(topic=topic)
+    return Judgement(topic=topic, answer=found.text, by=_name(found.by, directory), at=found.at)
+
+
+def _monitoring(incident: Incident) -> tuple[MonitoringChange, ...]:
+    kinds = {item.value for item in MonitoringKind}
+    return tuple(
+        MonitoringChange(
+            kind=MonitoringKind(item.kind.value),
+            diff=item.diff,
+            reason=item.reason,
+            status=item.status,
+        )
+        for item in sorted(incident.monitoring_changes, key=lambda item: item.n)
+        if item.kind.value in kinds
+    )
 
 
 def _header(incident: Incident, directory: Mapping[str, str]) -> Header:
@@ -211,18 +257,23 @@ def _header(incident: Incident, directory: Mapping[str, str]) -> Header:
     )
 
 
-def _answers(incident: Incident) -> tuple[Answer, ...]:
+def _answers(incident: Incident, named: Mapping[str, tuple[str, ...]]) -> tuple[Answer, ...]:
     root = incident.root_cause
     if root is None:
         return tuple(Answer(question=question, text=None) for question in Question)
     trigger = root.trigger
+    set_off = (trigger.change,) if trigger and trigger.change else root.evidence
     return (
         Answer(
             question=Question.TRIGGER,
             text=trigger.summary if trigger else None,
-            evidence=(trigger.change,) if trigger and trigger.change else root.evidence,
+            evidence=_with(set_off, named.get(Question.TRIGGER)),
         ),
-        Answer(question=Question.DEEP_CAUSE, text=root.deep_cause, evidence=root.evidence),
+        Answer(
+            question=Question.DEEP_CAUSE,
+            text=root.deep_cause,
+            evidence=_with(root.evidence, named.get(Question.DEEP_CAUSE)),
+        ),
         Answer(question=Question.PREVENTION, text=root.prevention, needs_evidence=False),
     )
 
@@ -288,7 +339,9 @@ def _chart(ref: ChartRef, incident: Incident, blobs: Mapping[str, bytes]) -> Rep
     )
 
 
-def _chain(incident: Incident, titles: Mapping[str, Localized]) -> tuple[ChainLink, ...]:
+def _chain(
+    incident: Incident, titles: Mapping[str, Localized], named: Mapping[str, tuple[str, ...]]
+) -> tuple[ChainLink, ...]:
     root = incident.root_cause
     if root is None:
         return ()
@@ -298,6 +351,7 @@ def _chain(incident: Incident, titles: Mapping[str, Localized]) -> tuple[ChainLi
         cited = [item.ref for item in hypothesis.supports] if hypothesis else []
         if cause == root.cause:
             cited += root.evidence
+        cited += named.get(f"chain:{cause}", ())
         title = hypothesis.title if hypothesis else titles.get(cause)
         links.append(
             ChainLink(

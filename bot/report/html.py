@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from functools import cache
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -16,6 +17,9 @@ from bot.report.plain import visible
 from bot.report.svg import themed
 from bot.report.wording import web_address
 
+_VARIABLE = re.compile(r"(--[a-z0-9-]+): ([^;]+);")
+_USE = re.compile(r"var\((--[a-z0-9-]+)\)")
+
 
 @cache
 def _environment() -> Environment:
@@ -28,6 +32,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         shown=_shown,
+        kept=lambda text: escape(visible(text)),
         link=_link,
         kind=lambda block: type(block).__name__,
         drawing=lambda content: Markup(themed(content.decode())),  # noqa: S704 - cut down by clean_svg
@@ -45,7 +50,7 @@ def write_html(
     the report with its title, and `is_numbered` whether the page numbers are set here.
     """
     locale = Locale(page.lang)
-    return (
+    written = (
         _environment()
         .get_template("postmortem.html.j2")
         .render(
@@ -59,6 +64,14 @@ def write_html(
             t=lambda key: translate(locale, f"report.{key}"),
         )
     )
+    return _settled(written) if is_paged else written
+
+
+def _settled(html: str) -> str:
+    """The page with the values of its variables in their place: paper has one theme, and each look-up costs time."""
+    style, end, rest = html.partition("</style>")
+    values = dict(_VARIABLE.findall(style))
+    return _USE.sub(lambda match: values[match[1]], style) + end + rest
 
 
 def _shown(text: str) -> Markup:

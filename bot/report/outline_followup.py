@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from bot.domain.action_item import ActionItem
 from bot.domain.incident import Fix
 from bot.domain.postmortem import RawProbe
 from bot.report.blocks import (
@@ -131,7 +132,7 @@ def _actions(words: Wording) -> Section:
         Row(
             cells=(
                 plain(str(item.n)),
-                plain(words.say(item.text)) or _withheld(words),
+                (plain(words.say(item.text)) or _withheld(words)) + _issue(item),
                 plain(item.owner or "") or plain(words.t("action.nobody"), Tone.WARN),
                 plain(item.due or "") or plain(words.t("action.no_date"), Tone.WARN),
                 plain(words.t(f"action.status_{item.status.value}")),
@@ -142,6 +143,14 @@ def _actions(words: Wording) -> Section:
     columns = tuple(words.t(f"action.{name}") for name in ("n", "text", "owner", "due", "status"))
     table = Table(caption=title, columns=columns, rows=rows, widths=(7, 49, 17, 15, 12))
     return Section(id="actions", title=title, blocks=(table,))
+
+
+def _issue(item: ActionItem) -> Inline:
+    """The issue that an action item became, by its number."""
+    if item.issue_url is None:
+        return ()
+    number = item.issue_url.rstrip("/").rpartition("/")[2]
+    return (Span("\n"), Span(f"#{number}", Tone.PLAIN, item.issue_url))
 
 
 def _judgement(words: Wording) -> Section:

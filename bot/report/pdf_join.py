@@ -78,18 +78,24 @@ def join(parts: Sequence[bytes], sheet: bytes, *, title: str, lang: str) -> byte
     writer.remove_page(len(writer.pages) - 1)
     begin = StreamObject()
     begin.set_data(b"q ")
-    opening = writer._add_object(begin)
+    # There is no public door for a new object of its own.
+    opening = writer._add_object(begin)  # noqa: SLF001
     font = digits.font.indirect_reference
     count = len(writer.pages)
     for number, page in enumerate(writer.pages, 1):
-        fonts = page["/Resources"].get_object().setdefault(  # type: ignore[union-attr]
-            NameObject("/Font"), DictionaryObject()
+        fonts = (
+            page["/Resources"]
+            .get_object()
+            .setdefault(  # type: ignore[union-attr]
+                NameObject("/Font"), DictionaryObject()
+            )
         )
         fonts.get_object()[_FONT] = font
         stamp = StreamObject()
         stamp.set_data(digits.stamp(f"{number} / {count}"))
+        drawing = writer._add_object(stamp)  # noqa: SLF001
         drawn = page.raw_get("/Contents")
-        page[NameObject("/Contents")] = ArrayObject([opening, drawn, writer._add_object(stamp)])
+        page[NameObject("/Contents")] = ArrayObject([opening, drawn, drawing])
         if "/StructParents" in page:
             del page["/StructParents"]
     writer.root_object[NameObject("/Lang")] = TextStringObject(lang)

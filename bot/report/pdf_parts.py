@@ -83,13 +83,10 @@ def _running(block: Block) -> Block:
 
 
 def _head(row: Row) -> Inline:
-    """All cells but the last on one line."""
-    head: list[Span] = []
-    for cell in row.cells[:-1]:
-        if head:
-            head.append(Span(" · "))
-        head += [replace(span, text=span.text.replace("\n", " ")) for span in cell]
-    return tuple(head)
+    """All cells but the last in one run of text, which is as many boxes less to set, under the first one's link."""
+    cells = ("".join(span.text for span in cell) for cell in row.cells[:-1])
+    href = next((span.href for span in row.cells[0] if span.href), None)
+    return (Span(" · ".join(cell.replace("\n", " ") for cell in cells), href=href),)
 
 
 def _pieces(blocks: tuple[Block, ...]) -> Iterator[Block]:

@@ -89,7 +89,9 @@ class Capture:
         message = event.get("message") or {}
         ts = str(message.get("ts") or "")
         if message.get("subtype") == "tombstone":
-            await self.deleted({"channel": channel, "deleted_ts": ts})
+            if not (event.get("previous_message") or {}).get("bot_id"):
+                await self.deleted({"channel": channel, "deleted_ts": ts})
+            # An alert's words are the alert's: no person takes them back by removing the message.
             return
         incident_id = await surface.incident_of_message(self._services.store, channel, ts)
         if incident_id is None:
@@ -175,7 +177,7 @@ class Capture:
             await self._directory.names([str(user)])
             return str(user)
         bot = str(event.get("bot_id") or "unknown")
-        name = event.get("username")
+        name = event.get("username") or (event.get("bot_profile") or {}).get("name")
         if name:
             step = surface.remember_person(bot, str(name))
             await self._services.store.commit(step, doing="keep a name")

@@ -56,21 +56,18 @@ class Delivery:
         part: Part,
         plain: Part,
         also: Callable[[str], Batch] = lambda _: Batch(),
+        first: Batch | None = None,
     ) -> Sent:
-        """Posts once under `key`. also: what else is recorded with the message's ts.
+        """Posts once under `key`. also: what else is recorded with the message's ts; first: what before it is sent.
 
         Raises:
             DeliveryError: not sent, or not known whether it was; the same call later finds out.
             StoreError: Redis is not reachable.
         """
-        state = await surface.post_state(self._store, key)
-        if state is not None and state.ts is not None:
+        state = await self._marked(key, first)
+        if state.ts is not None:
             return Sent(ts=state.ts, is_new=False)
-        found = await self._find(key, channel, thread_ts, state.since) if state else None
-        if state is None:
-            state = PostState(since=self._clock())
-            step = surface.post_progress(key, state)
-            await self._store.commit(step, doing="mark a message")
+        found = await self._find(key, channel, thread_ts, state.since) if state.is_old else None
         reached("post.before_send")
         ts = found or await self._post(key, channel, thread_ts, part, plain)
         reached("post.sent")
@@ -78,6 +75,13 @@ class Delivery:
         await self._store.commit(step, doing="record a message")
         reached("post.recorded")
         return Sent(ts=ts, is_new=found is None)
+
+    async def _marked(self, key: str, first: Batch | None) -> PostState:
+        """How far an earlier attempt got; where there was none, this one is marked, with `first` in the same step."""
+        state = PostState(since=self._clock())
+        step = surface.post_begun(key, state).extend(first or Batch())
+        committed = await self._store.commit(step, doing="mark a message")
+        return state if committed.is_done else surface.read_post_state(committed.value)
 
     async def _post(
         self, key: str, channel: str, thread_ts: str | None, part: Part, plain: Part

@@ -95,9 +95,11 @@ class Directory:
         Raises:
             StoreError: Redis is not reachable.
         """
-        wanted = [item for item in dict.fromkeys(users) if item[:1] in ("U", "W")]
+        wanted = [item for item in dict.fromkeys(users) if item[:1] in ("U", "W", "B")]
         found = await surface.people(self._store, wanted)
-        for user in [item for item in wanted if item not in found][:MOST_LOOKUPS]:
+        # A bot's id is no user's: its name comes with its messages, and asking for it would be in vain.
+        unknown = [item for item in wanted if item not in found and item[:1] != "B"]
+        for user in unknown[:MOST_LOOKUPS]:
             if name := await self._look_up(user):
                 found[user] = name
         return found

@@ -78,13 +78,13 @@ class Poster:
         part = presented.parts[0]
         name = f"card:{incident.id}"
         if incident.card_ts is None:
-            await self._remember(presented)
             sent = await self._delivery.send(
                 key=name,
                 channel=incident.channel,
                 thread_ts=incident.thread_ts,
                 part=part,
                 plain=presented.plain[0],
+                first=_meanings(presented),
             )
             await self._attach(incident, sent.ts, part.digest)
             reached("post.recorded")
@@ -128,7 +128,6 @@ class Poster:
             log.warning("slack.no_thread", incident=incident.id, view=message.view)
             return Done()
         presented = await self._presented(message, incident, incident.locale)
-        await self._remember(presented)
         if message.files and not presented.meanings:
             # A file with a caption is one message; two would be noise.
             await self._upload(claim, incident, message, presented.parts[0].text)
@@ -150,6 +149,7 @@ class Poster:
                 part=part,
                 plain=plain,
                 also=lambda ts: surface.remember_message(incident.channel, ts, incident.id),
+                first=_meanings(presented),
             )
             if sent.is_new and place + 1 < len(parts):
                 await self._delivery.pace(PAUSE_SECONDS)
@@ -207,10 +207,7 @@ class Poster:
         """Stores what the buttons mean before anybody can press one."""
         if not presented.meanings:
             return
-        step = Batch()
-        for opaque, meaning in presented.meanings.items():
-            step.extend(surface.remember_button(opaque, meaning))
-        await self._services.store.commit(step, doing="store what buttons mean")
+        await self._services.store.commit(_meanings(presented), doing="store what buttons mean")
 
     async def _failed(
         self, claim: Claim, error: DeliveryError, incident_id: str | None
@@ -273,6 +270,14 @@ class Poster:
         await self._services.journal.record(
             incident_id, lambda _: [draft], once=f"{claim.job.id}:undelivered"
         )
+
+
+def _meanings(presented: Presented) -> Batch:
+    """The step that stores what the buttons mean."""
+    step = Batch()
+    for opaque, meaning in presented.meanings.items():
+        step.extend(surface.remember_button(opaque, meaning))
+    return step
 
 
 def _people(message: Message, incident: Incident | None) -> Iterable[str]:

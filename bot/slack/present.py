@@ -18,6 +18,7 @@ from bot.domain.text import Locale, Localized
 from bot.inventory import Inventory
 from bot.message import Message
 from bot.slack.buttons import Groups, element, groups_for
+from bot.slack.checks import checks_of
 from bot.slack.probe_table import table
 from bot.slack.render import Renderer, TemplateFaultError
 from bot.slack.split import messages, plain_texts
@@ -117,6 +118,7 @@ class Presenter:
             context["table"] = table(context["results"])
         if incident is not None:
             context |= self._of(incident, context)
+            context |= checks_of(incident, str(context["step"]))
         return context
 
     def _of(self, incident: Incident, context: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import uuid
 from collections.abc import Callable, Coroutine, Mapping
 from datetime import datetime
 from typing import Any, Protocol
@@ -196,9 +198,22 @@ def _name(kind: str, body: Mapping[str, Any]) -> str:
             return _event_name(body)
         case "view" | "closed":
             view = body.get("view") or {}
-            return f"{kind}:{view.get('id')}:{view.get('hash')}"
+            return f"{kind}:{view.get('id') or _trigger(body)}:{view.get('hash')}"
+        case "command":
+            said = [body.get(key) for key in ("user_id", "channel_id", "command", "text")]
+            return f"command:{_trigger(body)}:{_digest(said)}"
         case _:
-            return f"{kind}:{body.get('trigger_id') or body.get('action_ts') or json.dumps(body, sort_keys=True)[:2000]}"
+            return f"{kind}:{_trigger(body)}:{_digest(body.get('actions'))}"
+
+
+def _trigger(body: Mapping[str, Any]) -> str:
+    """What is new with every press and every command; without it nothing can be told to be a repeat."""
+    return str(body.get("trigger_id") or body.get("action_ts") or uuid.uuid4().hex)
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _event_name(body: Mapping[str, Any]) -> str:

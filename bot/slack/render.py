@@ -128,7 +128,7 @@ def _marked(value: object, locale: Locale) -> Markup:
     if value is None or isinstance(value, jinja2.Undefined):
         return Markup("")
     shown = _in_locale(value, locale)
-    return Markup(slack_text.escape(shown))  # noqa: S704  escaped right here
+    return Markup(slack_text.escape(slack_text.quiet(shown)))  # noqa: S704  escaped right here
 
 
 def _in_locale(value: object, locale: Locale) -> str:

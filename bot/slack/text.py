@@ -12,6 +12,8 @@ _FENCE = "```"
 # Looks the same and closes nothing.
 _LOOKALIKE_FENCE = "ˋˋˋ"
 _ELLIPSIS = "…"
+# A mark inside a word, as in snake_case, formats nothing.
+_AT_EDGES = {mark: re.compile(rf"(?<!\w)[{mark}]|[{mark}](?!\w)") for mark in "*_~"}
 # White space, and marks that are drawn as nothing.
 _BEFORE_MENTION = " \t\r\n\u00a0\u2009\u202f\u3000\u00ad\u200b\u200e\u200f\u2060\ufeff"
 
@@ -23,6 +25,21 @@ def escape(text: str) -> str:
     'a &lt; b &amp;&amp; "c" &lt;!channel&gt;'
     """
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def quiet(text: str) -> str:
+    """Foreign words whose marks cannot reach the words around them: a mark without its partner is broken up.
+
+    >>> quiet("a `b` *c* d_e"), quiet("a ` b"), len(quiet("2 * 3"))
+    ('a `b` *c* d_e', 'a ˋ b', 6)
+    """
+    broken = text.replace(_FENCE, _LOOKALIKE_FENCE)
+    if broken.count("`") % 2:
+        broken = broken.replace("`", "ˋ")
+    for mark, pattern in _AT_EDGES.items():
+        if len(pattern.findall(broken)) % 2:
+            broken = pattern.sub(f"{mark}\u2060", broken)
+    return broken
 
 
 def unescape(text: str) -> str:

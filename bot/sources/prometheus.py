@@ -19,6 +19,7 @@ from prometheus_api_client.exceptions import PrometheusApiClientException
 from prometheus_api_client.prometheus_connect import PrometheusConnect
 from urllib3.util.retry import Retry
 
+from bot.device.field import is_wide_blank
 from bot.domain.evidence import EvidenceSource, Sample, Series
 from bot.domain.instant import Window
 from bot.errors import EvidenceError, Reason
@@ -220,9 +221,11 @@ def _samples(pairs: Sequence[Any], step: float) -> tuple[tuple[Sample, ...], int
             # A hole stays a hole: one empty sample breaks the line.
             samples.append(Sample(at=_moment(last + step), value=None))
         value = float(text)
-        if not math.isfinite(value):
+        # An exporter writes a mark of 19 digits where the GPU tells nothing.
+        is_told = math.isfinite(value) and not is_wide_blank(value)
+        if not is_told:
             bad += 1
-        samples.append(Sample(at=_moment(at), value=value if math.isfinite(value) else None))
+        samples.append(Sample(at=_moment(at), value=value if is_told else None))
         last = at
     return tuple(samples), bad
 

@@ -118,7 +118,7 @@ def _report_compiled(incident: Incident) -> Localized | None:
 
 
 def _checklist_decided(incident: Incident) -> Localized | None:
-    if not incident.checklist_changes:
+    if not incident.is_checklist_reviewed:
         return say("steps.missing_checklist")
     open_ones = [
         str(item.n) for item in incident.checklist_changes if item.status is ProposalStatus.PROPOSED

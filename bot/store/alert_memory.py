@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.domain.instant import parse_rfc3339, to_rfc3339
+from bot.store import timeline
 from bot.store.connection import store_faults
-from bot.store.index import ONCE_SECONDS, correlation_key
+from bot.store.index import NUMBERS, ONCE_SECONDS, correlation_key
 from bot.store.transaction import Batch, Store
 
 # Alertmanager repeats for hours; what overtakes its own resolve by more than a day is no late delivery.
@@ -20,15 +21,34 @@ MINUTE_SECONDS = 60
 _HEARTBEATS = "rca:heartbeats"
 
 
-async def holders(store: Store, keys: Sequence[str]) -> dict[str, str]:
-    """Which incident holds each correlation key; keys that nobody holds are left out.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """held: which incident holds each correlation key. over: start of the newest episode that is over, by fingerprint.
+
+    Keys that nobody holds, and fingerprints of which nothing is over, are left out.
+    """
+
+    held: Mapping[str, str]
+    over: Mapping[str, datetime]
+
+
+async def recall(store: Store, keys: Sequence[str], fingerprints: Sequence[str]) -> Recalled:
+    """What is remembered of a group, in one look.
 
     Raises:
         StoreError: Redis is not reachable.
     """
+    names = [*map(correlation_key, keys), *map(_over_key, fingerprints)]
     async with store_faults("find an incident"):
-        values = await store.text.mget([correlation_key(key) for key in keys])
-    return {key: str(value) for key, value in zip(keys, values, strict=True) if value}
+        values = await store.text.mget(names)
+    return Recalled(
+        held={key: str(value) for key, value in zip(keys, values, strict=False) if value},
+        over={
+            item: parse_rfc3339(str(value))
+            for item, value in zip(fingerprints, values[len(keys) :], strict=True)
+            if value
+        },
+    )
 
 
 def _over_key(fingerprint: str) -> str:
@@ -45,40 +65,9 @@ def over(fingerprint: str, starts_at: datetime) -> Batch:
     return Batch().write("SET", _over_key(fingerprint), value, "EX", OVER_SECONDS)
 
 
-async def over_since(store: Store, fingerprints: Sequence[str]) -> dict[str, datetime]:
-    """Start of the newest episode that is known to be over, by fingerprint.
-
-    Raises:
-        StoreError: Redis is not reachable.
-    """
-    if not fingerprints:
-        return {}
-    async with store_faults("find what is over"):
-        values = await store.text.mget([_over_key(item) for item in fingerprints])
-    return {
-        item: parse_rfc3339(str(value))
-        for item, value in zip(fingerprints, values, strict=True)
-        if value
-    }
-
-
-def _repeats_key(incident_id: str) -> str:
-    return f"rca:inc:{incident_id}:repeats"
-
-
 def repeated(incident_id: str) -> Batch:
     """The step that counts a notification that said nothing new."""
-    return Batch().write("INCR", _repeats_key(incident_id))
-
-
-async def repeats(store: Store, incident_id: str) -> int:
-    """How many notifications of an incident said nothing new.
-
-    Raises:
-        StoreError: Redis is not reachable.
-    """
-    async with store_faults("count repeats"):
-        return int(await store.text.get(_repeats_key(incident_id)) or 0)
+    return Batch().write("INCR", timeline.repeats_key(incident_id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,8 +103,8 @@ async def labels_of(store: Store, fingerprint: str) -> dict[str, str] | None:
     return dict(json.loads(body)) if body is not None else None
 
 
-async def new_groups(store: Store, channel: str, group: str, now: datetime) -> int:
-    """Counts `group` among the new ones of a channel and gives how many came within a minute, this one included.
+async def new_group(store: Store, channel: str, group: str, now: datetime) -> tuple[int, str]:
+    """Counts `group` among the new ones of a channel: how many came within a minute, this one included, and a free id.
 
     One transaction, so that parallel deliveries get different numbers; the same group counts once.
 
@@ -129,8 +118,9 @@ async def new_groups(store: Store, channel: str, group: str, now: datetime) -> i
         pipeline.zadd(key, {_digest(group): now.timestamp()})
         pipeline.zcard(key)
         pipeline.expire(key, 2 * MINUTE_SECONDS)
+        pipeline.incr(NUMBERS)
         answers = await pipeline.execute()
-    return int(answers[2])
+    return int(answers[2]), f"INC-{int(answers[4])}"
 
 
 def _members_key(storm_id: str) -> str:

@@ -14,6 +14,9 @@ from bot.domain.instant import parse_rfc3339, to_rfc3339
 from bot.store.connection import store_faults
 from bot.store.transaction import Batch, Committed, Store
 
+NUMBERS = "rca:incident:last"
+"""The last number that was given to an incident."""
+
 _LIST = "rca:incidents"
 _CHANGES = "rca:changes"
 
@@ -97,7 +100,7 @@ async def next_incident_id(store: Store) -> str:
         StoreError: Redis is not reachable.
     """
     async with store_faults("number an incident"):
-        return f"INC-{int(await store.text.incr('rca:incident:last'))}"
+        return f"INC-{int(await store.text.incr(NUMBERS))}"
 
 
 async def incident_of(store: Store, key: str) -> str | None:

@@ -24,11 +24,15 @@ _IDENTITY = "rca:chat:identity"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostState:
-    """How far a message got. `since`: when it was first tried; `ts` once the chat took it; `files` once uploaded."""
+    """How far a message got. `since`: when it was first tried; `ts` once the chat took it; `files` once uploaded.
+
+    is_old: read from an earlier attempt.
+    """
 
     since: datetime
     ts: str | None = None
     files: tuple[str, ...] = ()
+    is_old: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """What is stored."""
@@ -65,6 +69,11 @@ def post_progress(key: str, state: PostState) -> Batch:
     return Batch().write("SET", _post_key(key), json.dumps(state.to_json()), "EX", POST_SECONDS)
 
 
+def post_begun(key: str, state: PostState) -> Batch:
+    """The step of a first attempt; after an earlier one it answers EXISTS with how far that got."""
+    return Batch().absent(_post_key(key)).extend(post_progress(key, state))
+
+
 async def post_state(store: Store, key: str) -> PostState | None:
     """How far the message under `key` got; None when it was never tried.
 
@@ -73,11 +82,17 @@ async def post_state(store: Store, key: str) -> PostState | None:
     """
     async with store_faults("find what became of a message"):
         body = await store.text.get(_post_key(key))
-    if body is None:
-        return None
+    return read_post_state(str(body)) if body is not None else None
+
+
+def read_post_state(body: str) -> PostState:
+    """Reads what `post_progress` stored."""
     value = json.loads(body)
     return PostState(
-        since=parse_rfc3339(value["since"]), ts=value["ts"], files=tuple(value["files"])
+        since=parse_rfc3339(value["since"]),
+        ts=value["ts"],
+        files=tuple(value["files"]),
+        is_old=True,
     )
 
 

@@ -68,14 +68,29 @@ def withhold(incident_id: str, seqs: Iterable[int]) -> Batch:
     return batch
 
 
+Wordings = dict[int, tuple[Localized | None, tuple[Revision, ...]]]
+"""Newest wording and earlier ones by seq; None for one that is withheld."""
+
+
+def repeats_key(incident_id: str) -> str:
+    """Where notifications that said nothing new are counted: an entry each would bury what happened."""
+    return f"rca:inc:{incident_id}:repeats"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What is new in a stream: `bodies` of entries, `amended` seqs, records read, and where to go on."""
+    """What is new in a stream: `bodies` of entries, `amended` seqs, records read, and where to go on.
+
+    wordings: of all entries, read in the same moment, where the page begins at the beginning; else None.
+    repeats: how many notifications of the incident said nothing new.
+    """
 
     bodies: tuple[dict[str, object], ...]
     amended: frozenset[int]
     count: int
     cursor: str
+    wordings: Wordings | None
+    repeats: int
 
 
 async def read(store: Store, incident_id: str, cursor: str) -> Page:
@@ -84,9 +99,16 @@ async def read(store: Store, incident_id: str, cursor: str) -> Page:
     Raises:
         StoreError: Redis is not reachable.
     """
-    async with store_faults(f"read the timeline of {incident_id}"):
-        start = "-" if cursor == "0" else f"({cursor}"
-        records = await store.text.xrange(stream_key(incident_id), min=start, max="+")
+    is_whole = cursor == "0"
+    async with (
+        store_faults(f"read the timeline of {incident_id}"),
+        store.text.pipeline(transaction=is_whole) as pipeline,
+    ):
+        pipeline.xrange(stream_key(incident_id), min="-" if is_whole else f"({cursor}", max="+")
+        pipeline.get(repeats_key(incident_id))
+        if is_whole:
+            pipeline.hgetall(texts_key(incident_id))
+        records, repeats, *words = await pipeline.execute()
     bodies: list[dict[str, object]] = []
     amended: set[int] = set()
     for record_id, fields in records or []:
@@ -97,8 +119,17 @@ async def read(store: Store, incident_id: str, cursor: str) -> Page:
             bodies.append(json.loads(fields["entry"]))
         elif "amend" in fields:
             amended.add(int(fields["amend"]))
+    wordings: Wordings | None = None
+    if is_whole:
+        seqs = [int(str(body["seq"])) for body in bodies]
+        wordings = {seq: _wordings(words[0].get(str(seq))) for seq in seqs}
     return Page(
-        bodies=tuple(bodies), amended=frozenset(amended), count=len(records or []), cursor=cursor
+        bodies=tuple(bodies),
+        amended=frozenset(amended),
+        count=len(records or []),
+        cursor=cursor,
+        wordings=wordings,
+        repeats=int(repeats or 0),
     )
 
 
@@ -122,9 +153,7 @@ async def tips(store: Store, incident_ids: Sequence[str]) -> dict[str, str]:
     }
 
 
-async def texts(
-    store: Store, incident_id: str, seqs: Sequence[int]
-) -> dict[int, tuple[Localized | None, tuple[Revision, ...]]]:
+async def texts(store: Store, incident_id: str, seqs: Sequence[int]) -> Wordings:
     """Newest wording and earlier ones of each seq; None for one that is withheld.
 
     Raises:
@@ -134,15 +163,15 @@ async def texts(
         return {}
     async with store_faults(f"read the timeline of {incident_id}"):
         values = await store.text.hmget(texts_key(incident_id), [str(seq) for seq in seqs])
-    found: dict[int, tuple[Localized | None, tuple[Revision, ...]]] = {}
-    for seq, value in zip(seqs, values, strict=True):
-        wordings = json.loads(value) if value is not None else None
-        if not wordings:
-            found[seq] = (None, ())
-            continue
-        history = tuple(
-            Revision(text=Localized.from_json(item["text"]), replaced_at=parse_rfc3339(item["at"]))
-            for item in wordings[:-1]
-        )
-        found[seq] = (Localized.from_json(wordings[-1]["text"]), history)
-    return found
+    return {seq: _wordings(value) for seq, value in zip(seqs, values, strict=True)}
+
+
+def _wordings(value: str | bytes | None) -> tuple[Localized | None, tuple[Revision, ...]]:
+    held = json.loads(value) if value is not None else None
+    if not held:
+        return None, ()
+    history = tuple(
+        Revision(text=Localized.from_json(item["text"]), replaced_at=parse_rfc3339(item["at"]))
+        for item in held[:-1]
+    )
+    return Localized.from_json(held[-1]["text"]), history

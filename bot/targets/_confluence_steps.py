@@ -10,6 +10,7 @@ import hashlib
 import mimetypes
 from dataclasses import dataclass, field
 
+from bot.checkpoint import reached
 from bot.errors import DeliveryError, Reason
 from bot.report.storage_format import anchor
 from bot.target import Progress
@@ -96,6 +97,7 @@ class Publishing:
         # Before the request: if its answer is lost, the page is found by this.
         await self.progress.put("title", title)
         page = await self.server.create(title, body)
+        reached("delivery.sent")
         await self._remember(page, self._title(), body)
         return page
 

@@ -27,7 +27,7 @@ _MOST_OUTPUT = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Git:
-    """git in one folder. environment: all that the program sees; it holds the token, and is never printed."""
+    """The program in one folder. environment: all that the program sees; it holds the token, and is never printed."""
 
     program: str
     folder: Path
@@ -131,7 +131,7 @@ def _meaning(said: str) -> tuple[Reason, str]:
 
 
 def prepared(settings: GitSettings, folder: Path, where: str) -> Git:
-    """git for one delivery.
+    """Everything that git needs for one delivery.
 
     The token goes into a header by git's own environment variables, so that it stands in no address, file or list of
     processes, and only for this host.

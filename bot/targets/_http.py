@@ -17,6 +17,9 @@ TIMEOUT_SECONDS = 30.0
 LONGEST_WAIT_SECONDS = 3600.0
 """A server that asks for more is asked again after this; the job's own deadline decides when to stop."""
 
+LIMITED_SECONDS = 60.0
+"""How long to keep away where a limit names no time. Source: GitHub REST documentation, "Rate limits": a minute at least."""
+
 File = tuple[str, bytes, str]
 """Name, content and media type of one uploaded file."""
 
@@ -87,6 +90,8 @@ class Door:
         reason, advice = _meaning(status)
         if status == 403 and (wait is not None or "rate limit" in said.lower()):
             reason, advice = Reason.RATE_LIMITED, "it is tried again later"
+        if reason is Reason.RATE_LIMITED and wait is None:
+            wait = LIMITED_SECONDS
         detail = f" ({said})" if said else ""
         return DeliveryError(
             f"{self.where}: answered {status}{detail}; {advice}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,16 @@ from bot.workspace.server import serve
 app = typer.Typer(add_completion=False)
 
 
+def _secret(what: str, variable: str) -> Any:
+    """An option that is better given as a variable: the arguments of a process are there for everybody to read."""
+    return typer.Option(
+        help=f"{what}; better as {variable} in the environment.",
+        envvar=variable,
+        show_default=False,
+        show_envvar=False,
+    )
+
+
 @app.command()
 def workspace(
     host: Annotated[str, typer.Option(help="Loopback address to listen on.")] = "127.0.0.1",
@@ -26,13 +36,13 @@ def workspace(
     bot_url: Annotated[
         str | None, typer.Option(help="Where the bot listens, for example http://127.0.0.1:8080.")
     ] = None,
-    bot_token: Annotated[str, typer.Option(help="The bot's token here.")] = BOT_TOKEN,
-    app_token: Annotated[str, typer.Option(help="The Socket Mode token here.")] = APP_TOKEN,
+    bot_token: Annotated[str, _secret("The bot's token here", "SLACK_BOT_TOKEN")] = BOT_TOKEN,
+    app_token: Annotated[str, _secret("The Socket Mode token here", "SLACK_APP_TOKEN")] = APP_TOKEN,
     signing_secret: Annotated[
-        str, typer.Option(help="The secret that requests to the bot are signed with.")
+        str, _secret("What requests to the bot are signed with", "SLACK_SIGNING_SECRET")
     ] = SIGNING_SECRET,
     webhook_token: Annotated[
-        str | None, typer.Option(help="The bot's RCA_WEBHOOK_TOKEN, for the sample alert.")
+        str | None, _secret("What the sample alerts carry", "RCA_WEBHOOK_TOKEN")
     ] = None,
     socket: Annotated[
         bool, typer.Option("--socket", help="Deliver over Socket Mode instead of HTTP.")

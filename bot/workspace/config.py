@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import urlsplit
 
+from bot.blockkit import limits
 from bot.errors import ConfigError
 from bot.workspace.events import SUBSCRIPTIONS
 
@@ -63,6 +64,7 @@ class WorkspaceConfig:
 
     bot_url: where the app listens; without a path, `/slack/events` is meant. None until the app is up.
     share_delay_seconds: how long after files.completeUploadExternal a file appears in its channel.
+    events_per_hour, failure_floor: Slack's limits on event delivery, smaller in tests.
     """
 
     host: str = "127.0.0.1"
@@ -81,6 +83,8 @@ class WorkspaceConfig:
     )
     is_rate_limited: bool = False
     share_delay_seconds: float = 0.05
+    events_per_hour: int = limits.EVENTS_PER_HOUR
+    failure_floor: int = limits.FAILURE_FLOOR
 
     def __post_init__(self) -> None:
         if not is_loopback(self.host):

@@ -17,12 +17,13 @@ are named by id or name.
 | view_submit / view_close | user, [view_id], [values] / [clear] |
 | home | user, [tab] -> view |
 | alert_bot_message | [app] (alertmanager, grafana, pagerduty or a bot id), [channel], [text], [attachments], [blocks], [thread_ts] -> ts |
-| webhook | [body], [resolved]: posts an Alertmanager webhook to the app -> status |
+| webhook | [sender] (alertmanager, grafana, pagerduty), [body], [resolved]: posts a webhook to the app -> status |
 | bot | url: where the app listens |
 | clock | advance_s -> now |
 | fault | kind, [target], [times], [error], [status], [seconds], [retry_after_s]; faults/clear calls all off |
 | rate_limits | enabled |
 | socket | reason, [close]: tells the app's connections to go -> connections |
+| subscription | switches event delivery on again, as the app's owner would |
 | traffic/clear | forgets the record |
 
 GET: `state`, `messages?channel=&thread_ts=&user=`, `traffic?after=`, `wait?revision=&timeout_s=`, `idle?timeout_s=`.

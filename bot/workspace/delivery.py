@@ -15,6 +15,7 @@ from bot.blockkit import limits
 from bot.workspace.clock import Clock
 from bot.workspace.faults import FaultKind, FaultPlan
 from bot.workspace.records import Json
+from bot.workspace.subscription import Subscription, Verdict
 from bot.workspace.traffic import Direction, Traffic
 
 log = structlog.get_logger(__name__)
@@ -74,8 +75,16 @@ class Carrier(Protocol):
 class Courier:
     """Delivers events in order, one at a time; retries run beside. Commands and actions are never retried."""
 
-    def __init__(self, carrier: Carrier, clock: Clock, faults: FaultPlan, traffic: Traffic) -> None:
+    def __init__(
+        self,
+        carrier: Carrier,
+        clock: Clock,
+        faults: FaultPlan,
+        traffic: Traffic,
+        subscription: Subscription,
+    ) -> None:
         self.carrier = carrier
+        self.subscription = subscription
         self._clock = clock
         self._faults = faults
         self._traffic = traffic
@@ -90,15 +99,18 @@ class Courier:
         """Queues an event envelope."""
         event_type = payload["event"]["type"]
         outgoing = Outgoing(kind=Kind.EVENT, what=event_type, payload=payload)
+        match self.subscription.admit():
+            case Verdict.SWITCHED_OFF:
+                self._never_sent(outgoing, "event delivery is switched off")
+                return
+            case Verdict.RATE_LIMITED:
+                self._never_sent(outgoing, "over the hourly limit")
+                self._tell_limited(payload)
+                return
+            case Verdict.DELIVER:
+                pass
         if self._faults.take(FaultKind.DROP_EVENT, event_type):
-            self._traffic.record(
-                Direction.TO_APP,
-                event_type,
-                payload,
-                status=0,
-                answer=None,
-                note="dropped on request",
-            )
+            self._never_sent(outgoing, "dropped on request")
             return
         if self._faults.take(FaultKind.REORDER_EVENTS, event_type):
             self._held = outgoing
@@ -120,7 +132,7 @@ class Courier:
             while True:
                 outgoing = await self._queue.get()
                 ack = await self._attempt(outgoing)
-                if ack.is_good or ack.wants_no_retry:
+                if ack.is_good or ack.wants_no_retry or "event" not in outgoing.payload:
                     self._settle()
                 else:
                     self._spawn(self._retry(outgoing, ack))
@@ -137,6 +149,25 @@ class Courier:
             return False
         return True
 
+    def _never_sent(self, outgoing: Outgoing, why: str) -> None:
+        self._traffic.record(
+            Direction.TO_APP, outgoing.what, outgoing.payload, status=0, answer=None, note=why
+        )
+
+    def _tell_limited(self, payload: Json) -> None:
+        """Once a minute the app hears that it missed something, without hearing what."""
+        minute = self.subscription.minute_to_tell()
+        if minute is None:
+            return
+        told = {
+            "type": "app_rate_limited",
+            "token": payload.get("token"),
+            "team_id": payload.get("team_id"),
+            "minute_rate_limited": minute,
+            "api_app_id": payload.get("api_app_id"),
+        }
+        self._put(Outgoing(kind=Kind.EVENT, what="app_rate_limited", payload=told))
+
     def _settle(self) -> None:
         self._unsettled -= 1
         if self._unsettled == 0:
@@ -152,6 +183,8 @@ class Courier:
         try:
             for number, after in enumerate(limits.RETRY_SECONDS, start=1):
                 await self._clock.sleep_until(first_at + after)
+                if not self.subscription.is_on:
+                    return
                 again = Outgoing(
                     kind=outgoing.kind,
                     what=outgoing.what,
@@ -178,6 +211,8 @@ class Courier:
         note = f"retry {outgoing.retry_number}: {outgoing.retry_reason}" * bool(
             outgoing.retry_number
         )
+        if outgoing.kind is Kind.EVENT and self.subscription.note(is_taken=ack.is_good):
+            note = f"{note} event delivery is switched off: nearly all of an hour failed".strip()
         self._traffic.record(
             Direction.TO_APP,
             outgoing.what,

@@ -10,7 +10,6 @@ import httpx
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from bot.workspace import samples
 from bot.workspace.config import webhook_url
 from bot.workspace.control_body import ControlBody, ControlError
 from bot.workspace.delivery import Courier
@@ -20,6 +19,7 @@ from bot.workspace.records import Json
 from bot.workspace.screen import Screen
 from bot.workspace.services import Services
 from bot.workspace.socket_carrier import SocketCarrier
+from bot.workspace.webhook_samples import WEBHOOKS
 
 _WEBHOOK_SECONDS = 10.0
 _LONGEST_WAIT_SECONDS = 30.0
@@ -50,6 +50,7 @@ class Rig:
             "faults/clear": self._faults_clear,
             "rate_limits": self._rate_limits,
             "socket": self._socket,
+            "subscription": self._subscription,
             "traffic/clear": self._traffic_clear,
         }
 
@@ -69,14 +70,17 @@ class Rig:
         url = url or self._services.config.bot_url
         if url is None:
             raise ControlError("the app's URL is not known; set it with /control/bot")
-        sent = body.get("body") or samples.alertmanager_webhook(
+        sender = body.optional_text("sender") or "alertmanager"
+        if sender not in WEBHOOKS:
+            raise ControlError(f"'sender' is one of: {', '.join(WEBHOOKS)}")
+        sent = body.get("body") or WEBHOOKS[sender](
             datetime.now(UTC), is_resolved=bool(body.get("resolved"))
         )
         token = self._services.config.webhook_token
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             response = await self._client.post(
-                webhook_url(url, "alertmanager"),
+                webhook_url(url, sender),
                 json=sent,
                 headers=headers,
                 timeout=_WEBHOOK_SECONDS,
@@ -138,6 +142,10 @@ class Rig:
             is_closing=bool(body.get("close", True)),
         )
         return {"connections": count}
+
+    async def _subscription(self, _: ControlBody) -> Json:
+        self._services.subscription.switch_on()
+        return {}
 
     async def _traffic_clear(self, _: ControlBody) -> Json:
         self._services.traffic.clear()

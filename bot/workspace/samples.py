@@ -1,55 +1,13 @@
-"""Sample alerts, in the form that each sender really uses."""
+"""Sample alerts as other apps post them in a channel, in the form that each really uses."""
 
 from __future__ import annotations
 
-import hashlib
-from datetime import UTC, datetime
-
-from bot.domain.instant import to_rfc3339
 from bot.workspace.records import Json
 
 SERVICE = "translate-api"
 _EXPRESSION = (
     "histogram_quantile(0.99, sum by (le) (rate(request_duration_seconds_bucket[1m]))) > 0.3"
 )
-
-
-def alertmanager_webhook(at: datetime, *, is_resolved: bool = False) -> Json:
-    """A body of the Alertmanager webhook, version 4."""
-    labels = {
-        "alertname": "InferenceLatencyHigh",
-        "service": SERVICE,
-        "severity": "critical",
-        "quantile": "0.99",
-    }
-    status = "resolved" if is_resolved else "firing"
-    fingerprint = hashlib.sha256(repr(sorted(labels.items())).encode()).hexdigest()[:16]
-    annotations = {
-        "summary": "P99 of translate-api is above 300 ms",
-        "description": "P99 went from 80 ms to 600 ms; CPU, memory and network look normal.",
-    }
-    return {
-        "version": "4",
-        "groupKey": f'{{}}:{{alertname="{labels["alertname"]}", service="{SERVICE}"}}',
-        "truncatedAlerts": 0,
-        "status": status,
-        "receiver": "rca-bot",
-        "groupLabels": {"alertname": labels["alertname"], "service": SERVICE},
-        "commonLabels": labels,
-        "commonAnnotations": annotations,
-        "externalURL": "http://alertmanager.example:9093",
-        "alerts": [
-            {
-                "status": status,
-                "labels": labels,
-                "annotations": annotations,
-                "startsAt": to_rfc3339(at),
-                "endsAt": to_rfc3339(datetime.now(UTC)) if is_resolved else "0001-01-01T00:00:00Z",
-                "generatorURL": "http://prometheus.example:9090/graph?g0.expr=p99&g0.tab=1",
-                "fingerprint": fingerprint,
-            }
-        ],
-    }
 
 
 def bot_message(bot_id: str) -> Json:

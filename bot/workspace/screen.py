@@ -37,6 +37,7 @@ class Screen:
         self._changed = asyncio.Event()
         services.workspace.listen(self._on_change)
         services.traffic.listen(self._on_traffic)
+        services.subscription.listen(lambda: self._send({"kind": "reload"}))
 
     def snapshot(self) -> Json:
         """Everything."""
@@ -86,6 +87,7 @@ class Screen:
             "messages": self.messages(),
             "views": {user: self.views(user) for user in workspace.stacks},
             "homes": {user: self.home(user) for user in workspace.homes},
+            "is_delivering": self._services.subscription.is_on,
             "commands": list(config.commands),
             "shortcuts": [
                 {"callback_id": shortcut.callback_id, "name": shortcut.name}

@@ -38,6 +38,7 @@ from bot.workspace.screen import Screen
 from bot.workspace.services import Services
 from bot.workspace.socket_carrier import SocketCarrier
 from bot.workspace.state import Workspace
+from bot.workspace.subscription import Subscription
 from bot.workspace.tickets import Tickets
 from bot.workspace.traffic import Traffic
 from bot.workspace.web_api import WebApi
@@ -69,13 +70,17 @@ def create_app(workspace: Workspace, config: WorkspaceConfig) -> Starlette:
         faults=FaultPlan(),
         traffic=Traffic(clock.now),
         limiter=RateLimiter(clock.now),
+        subscription=Subscription(
+            clock.now, per_hour=config.events_per_hour, floor=config.failure_floor
+        ),
         is_rate_limited=config.is_rate_limited,
     )
     client = httpx.AsyncClient(
         trust_env=False, limits=httpx.Limits(max_connections=50, max_keepalive_connections=20)
     )
     sockets = SocketCarrier(workspace.app.id)
-    courier = Courier(_carrier(config, client, sockets), clock, services.faults, services.traffic)
+    carrier = _carrier(config, client, sockets)
+    courier = Courier(carrier, clock, services.faults, services.traffic, services.subscription)
     workspace.listen(lambda change: _offer(services, courier, change))
     screen = Screen(services)
     rig = Rig(services, courier, screen, client)

@@ -8,6 +8,7 @@ from bot.workspace.config import WorkspaceConfig
 from bot.workspace.faults import FaultPlan
 from bot.workspace.ratelimit import RateLimiter
 from bot.workspace.state import Workspace
+from bot.workspace.subscription import Subscription
 from bot.workspace.tickets import Tickets
 from bot.workspace.traffic import Traffic
 
@@ -22,4 +23,5 @@ class Services:
     faults: FaultPlan
     traffic: Traffic
     limiter: RateLimiter
+    subscription: Subscription
     is_rate_limited: bool

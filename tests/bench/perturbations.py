@@ -197,7 +197,10 @@ def coarser(factor: int) -> Perturbation:
         return replace(
             collected,
             resolution_seconds=collected.resolution_seconds * factor, rate_seconds=collected.rate_seconds * factor,
-            now={name: thin(item) for name, item in collected.now.items()},
+            now={
+                name: item if name.startswith("logs.") else thin(item)
+                for name, item in collected.now.items()
+            },
         )  # fmt: skip
 
     return apply

@@ -87,6 +87,14 @@ async def test_nan_and_infinity_become_gaps_and_are_counted(client: Prometheus, 
     assert answer.dropped == 3
 
 
+async def test_mark_for_not_told_of_a_gpu_exporter_is_a_gap(client: Prometheus, fake: Fake) -> None:
+    fake.data = matrix(
+        (0, "9223372036854775794"), (15, "9.223372036854776e+18"), (30, "4294967295")
+    )
+    answer = await client.range("x", Window.before(END, 60), step_seconds=15, timeout_seconds=5)
+    assert [sample.value for sample in answer.items[0].samples] == [None, None, 4294967295.0]
+
+
 async def test_hole_in_a_series_stays_a_hole(client: Prometheus, fake: Fake) -> None:
     fake.data = matrix((0, "1"), (15, "1"), (210, "1"))
     answer = await client.range("x", Window.before(END, 300), step_seconds=15, timeout_seconds=5)

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +96,7 @@ static void rest(double seconds) {
   while (seconds > 0 && nanosleep(&left, &left)) {}
 }
 
-/* Every call begins here: it may take its time, hang, or answer with an error. */
+/* Every call begins here: it may take its time, hang, crash, or answer with an error. */
 static int enter(int gpu, const char *function) {
   char name[KEY];
   reload();
@@ -104,6 +105,8 @@ static int enter(int gpu, const char *function) {
   if (entry) rest(entry->number / 1e6);
   snprintf(name, KEY, "hang_s.%s", function);
   if ((entry = look(gpu, name))) rest(entry->number);
+  snprintf(name, KEY, "crash.%s", function);
+  if (look(gpu, name)) raise(SIGSEGV);
   snprintf(name, KEY, "code.%s", function);
   return (int)whole(gpu, name, 0);
 }

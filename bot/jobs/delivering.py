@@ -1,0 +1,269 @@
+"""Takes reports to where the team keeps them. What a target did not take is tried for a day; nothing done is done twice.
+
+Each target of an incident has a lane of its own: one that is down holds nothing else up. Every step of a delivery is
+remembered (`bot/store/deliveries.py`), so that a crash or a failure only ever costs the step in hand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import httpx
+import structlog
+
+from bot.checkpoint import reached
+from bot.domain.incident import Incident
+from bot.domain.text import Localized
+from bot.domain.timeline import SYSTEM_AUTHOR, Draft, EntryKind
+from bot.errors import CommandError, ConfigError, DeliveryError, Reason
+from bot.exporter import ExportOptions
+from bot.exporters import RENDER_TIMEOUT_SECONDS, report_worker
+from bot.incidents.responding import Via
+from bot.jobs import outbox
+from bot.jobs.reporting import compile_report
+from bot.jobs.services import Services
+from bot.jobs.worker import Done, Handler, Later
+from bot.locales import say
+from bot.message import Button, Message
+from bot.settings import Settings
+from bot.store.deliveries import StoredProgress
+from bot.store.queue import Claim, Job
+from bot.target import Delivered, Means, Parcel, Target
+from bot.targets import packed, targets
+
+log = structlog.get_logger(__name__)
+
+DELIVER = "incident.deliver"
+FIRST_RETRY_SECONDS = 5.0
+LAST_RETRY_SECONDS = 900.0
+PATIENCE = 3
+LONG_WAIT_SECONDS = 30.0
+"""From this try on, or with a longer wait than this, people are told: a hiccup is none of their business."""
+MOST_TRIES = 100
+"""With the waits above: about a day, the time in which somebody repairs a wiki."""
+
+TITLES: Mapping[str, str] = {"confluence": "Confluence", "git": "git", "github": "GitHub"}
+_PASSING = (Reason.REFUSED, Reason.TIMEOUT, Reason.RATE_LIMITED, Reason.CONFLICT)
+
+
+def deliver_job(incident_id: str, target: str, *, by: str) -> Job:
+    """Bring what `target` has of an incident up to date; many in a row become one."""
+    return Job(
+        kind=DELIVER,
+        lane=f"deliver:{incident_id}:{target}",
+        payload={"incident": incident_id, "target": target, "by": by},
+        coalesce=f"deliver:{incident_id}:{target}",
+    )
+
+
+def issues_in_step(incident: Incident, settings: Settings) -> tuple[Job, ...]:
+    """What an incident whose action items are issues already wants when one of them changes."""
+    items = incident.action_items
+    if settings.github is None or not any(item.issue_url for item in items):
+        return ()
+    if all(item.is_in_step or item.text is None for item in items):
+        return ()
+    return (deliver_job(incident.id, "github", by=SYSTEM_AUTHOR),)
+
+
+def refused(target: Target, settings: Settings) -> Localized | None:
+    """Why a target cannot be delivered to at all; None where it is set up."""
+    if target.is_set_up(settings):
+        return None
+    return say("delivery.not_set_up", target=target.name)
+
+
+def key_of(incident: Incident) -> str:
+    """Our mark on everything that is made for this incident; another deployment's INC-1 has another one."""
+    seed = f"{incident.id}|{incident.channel}|{incident.opened_at.isoformat()}"
+    return f"rca-{incident.id.lower()}-{hashlib.sha256(seed.encode()).hexdigest()[:10]}"
+
+
+class Delivering:
+    """Handler of the delivery jobs."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def deliver(self, claim: Claim) -> Done | Later:
+        """One try; what is there already is not sent again."""
+        target = targets()[str(claim.job.payload["target"])]
+        incident_id = str(claim.job.payload["incident"])
+        incident = (await self._services.journal.load(incident_id)).incident
+        progress = StoredProgress(self._services.store, incident_id, target.name)
+        try:
+            await self._may_go(target, incident)
+            parcel = await self._parcel(target, incident)
+            reached("delivery.packed")
+            async with httpx.AsyncClient(follow_redirects=False) as http:
+                means = Means(
+                    settings=self._services.settings,
+                    http=http,
+                    progress=progress,
+                    clock=self._services.clock,
+                )
+                delivered = await target.deliver(parcel, means)
+        except (DeliveryError, ConfigError, CommandError) as error:
+            return await self._failed(claim, target, incident, error)
+        reached("delivery.done")
+        await self._done(claim, target, incident, delivered)
+        return Done()
+
+    async def _may_go(self, target: Target, incident: Incident) -> None:
+        settings = self._services.settings
+        if (why := refused(target, settings)) is not None:
+            raise CommandError(why, reason=Reason.UNSUPPORTED)
+        if target.may_be_private(settings):
+            return
+        if not await self._services.members.is_public(incident.channel):
+            text = say("delivery.private", incident=incident.id, target=target.name)
+            raise CommandError(text, reason=Reason.UNAUTHORISED)
+
+    async def _parcel(self, target: Target, incident: Incident) -> Parcel:
+        report = await compile_report(self._services, incident.id)
+        options = ExportOptions(locale=incident.locale)
+        return await report_worker().run(
+            packed,
+            target.name,
+            report,
+            options,
+            key_of(incident),
+            timeout_seconds=RENDER_TIMEOUT_SECONDS,
+        )
+
+    async def _done(
+        self, claim: Claim, target: Target, incident: Incident, delivered: Delivered
+    ) -> None:
+        services = self._services
+        now = services.clock()
+        title = TITLES.get(target.name, target.name)
+        text = say("delivery.delivered", target=title, text=delivered.text)
+        by = str(claim.job.payload["by"])
+        told = by != SYSTEM_AUTHOR or delivered.is_changed
+
+        def drafts(newest: Incident) -> Sequence[Draft]:
+            found = [
+                self._linked(newest, n, url, incident) for n, url in sorted(delivered.links.items())
+            ]
+            made = [draft for draft in found if draft is not None]
+            if told:
+                data = {"op": "delivered", "target": target.name, "url": delivered.url}
+                made.append(
+                    Draft(
+                        kind=EntryKind.REPORT,
+                        at=now,
+                        text=text,
+                        author=by,
+                        source="engine",
+                        data=data,
+                    )
+                )
+            return made
+
+        def jobs(after: Incident) -> Sequence[Job]:
+            if not told:
+                return ()
+            message = Message(
+                view="delivery",
+                context={"text": text.to_json(), "url": delivered.url, "target": title},
+            )
+            return (outbox.thread_post(after, message),)
+
+        via = Via(by=by, at=now, key=claim.job.id, source="engine")
+        await services.responding.write(incident.id, via, drafts, step="delivered", jobs=jobs)
+        log.info("delivery.done", incident=incident.id, target=target.name, attempt=claim.attempt)
+
+    def _linked(self, newest: Incident, n: int, url: str, sent: Incident) -> Draft | None:
+        """The entry that says which issue an action item is; none where the incident knows that."""
+        known = next((item for item in newest.action_items if item.n == n), None)
+        told = next((item for item in sent.action_items if item.n == n), None)
+        if known is None or told is None:
+            return None
+        if known.issue_url == url and known.issue_status is told.status:
+            return None
+        return Draft(
+            kind=EntryKind.ACTION,
+            at=self._services.clock(),
+            text=say("delivery.linked", n=n, url=url),
+            source="engine",
+            data={"op": "linked", "n": n, "url": url, "status": told.status.value},
+        )
+
+    async def _failed(
+        self,
+        claim: Claim,
+        target: Target,
+        incident: Incident,
+        error: DeliveryError | ConfigError | CommandError,
+    ) -> Done | Later:
+        """Tries again later where that can help; says so once it takes long, and once more when it was the last try."""
+        now = self._services.clock()
+        log.warning(
+            "delivery.failed",
+            incident=incident.id,
+            target=target.name,
+            reason=error.reason.value,
+            attempt=claim.attempt,
+            error=str(error),
+        )
+        title = TITLES.get(target.name, target.name)
+        if isinstance(error, CommandError):
+            await self._say(claim, incident, target, error.text, step="refused", is_last=True)
+            return Done()
+        why = say("delivery.why", detail=str(error))
+        if error.reason in _PASSING and claim.attempt < MOST_TRIES:
+            wait = min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** min(claim.attempt - 1, 10))
+            if isinstance(error, DeliveryError) and error.retry_after_seconds is not None:
+                wait = error.retry_after_seconds
+            if claim.attempt >= PATIENCE or wait > LONG_WAIT_SECONDS:
+                text = say("delivery.waits", target=title, why=why)
+                await self._say(claim, incident, target, text, step="waits", is_last=False)
+            return Later(until=now + timedelta(seconds=wait), why=str(error))
+        advice = say(f"delivery.advice_{error.reason.value}")
+        text = say("delivery.failed", target=title, why=why, advice=advice)
+        await self._say(claim, incident, target, text, step="failed", is_last=True)
+        return Done()
+
+    async def _say(
+        self,
+        claim: Claim,
+        incident: Incident,
+        target: Target,
+        text: Localized,
+        *,
+        step: str,
+        is_last: bool,
+    ) -> None:
+        now = self._services.clock()
+        draft = Draft(
+            kind=EntryKind.SYSTEM,
+            at=now,
+            text=text,
+            source="engine",
+            data={"op": "delivery", "target": target.name, "state": step},
+        )
+        again = Button(
+            action_id="rca.export",
+            label=say("delivery.button_again"),
+            payload={"formats": [target.name]},
+        )
+        message = Message(
+            view="error",
+            context={"text": text.to_json()},
+            buttons=(again,) if is_last else (),
+        )
+        via = Via(by=SYSTEM_AUTHOR, at=now, key=claim.job.id, source="engine")
+        await self._services.responding.write(
+            incident.id,
+            via,
+            lambda _: [draft],
+            step=step,
+            jobs=lambda after: (outbox.thread_post(after, message),),
+        )
+
+
+def handlers(services: Services) -> Mapping[str, Handler]:
+    """By job kind."""
+    return {DELIVER: Delivering(services).deliver}

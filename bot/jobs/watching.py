@@ -1,0 +1,203 @@
+"""What the monitoring should have said: alert rules from this incident's own series, and what it could not show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+import structlog
+
+from bot.checklist.alert_rules import MOST_SERIES, AlertRule, Watched, alert_rule
+from bot.checklist.coverage import Site, coverage_fixes
+from bot.checklist.promql import selectors, shortest_range
+from bot.domain.checklist import ChecklistChange, ProposalKind
+from bot.domain.evidence import EvidenceSource, Series
+from bot.domain.incident import Incident
+from bot.domain.instant import Window
+from bot.domain.text import Localized
+from bot.errors import EvidenceError
+from bot.jobs.services import Services
+from bot.locales import say
+from bot.source import MetricsSource
+
+log = structlog.get_logger(__name__)
+
+QUERY_SECONDS = 8.0
+BEFORE = timedelta(minutes=5)
+AFTER = timedelta(minutes=10)
+LATE = timedelta(minutes=5)
+LONGEST_STEP_SECONDS = 15
+MOST_CAUSE_RULES = 2
+
+Proposed = tuple[ChecklistChange, Localized]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """An expression that is worth an alert. reason: the key of the sentence, and what fills it."""
+
+    name: str
+    expression: str
+    summary: Localized
+    reason: str
+    minutes: int = 0
+
+
+async def watch_proposals(services: Services, incident: Incident) -> tuple[Proposed, ...]:
+    """Changes of the monitoring that this incident justifies, numbered by whoever records them."""
+    found: list[Proposed] = []
+    metrics = services.ports.metrics
+    causes = 0
+    for target in _targets(services, incident):
+        if metrics is None:
+            break
+        if target.reason == "alert_cause" and causes >= MOST_CAUSE_RULES:
+            continue
+        rule = await _rule(metrics, incident, target)
+        if rule is None:
+            continue
+        causes += target.reason == "alert_cause"
+        reason = say(
+            f"checklist.{target.reason}",
+            id=incident.id,
+            summary=target.summary,
+            minutes=target.minutes,
+            bound=f"{rule.bound:g}",
+        )
+        name = f"monitoring/{incident.id.lower()}-{rule.name.lower()}"
+        found.append(_proposed(ProposalKind.ALERT, name, rule.diff, reason, incident))
+    site = _site(services, incident)
+    found += [
+        _proposed(item.kind, item.name, item.diff, item.reason, incident)
+        for item in coverage_fixes(incident, site)
+    ]
+    return tuple(found)
+
+
+def _proposed(
+    kind: ProposalKind, name: str, diff: str, reason: Localized, incident: Incident
+) -> Proposed:
+    change = ChecklistChange(
+        n=0, checklist=name, diff=diff, reason=reason.in_locale(incident.locale), kind=kind
+    )
+    return change, reason
+
+
+def _targets(services: Services, incident: Incident) -> list[_Target]:
+    """What led to the symptom first, then the symptom where no alert told of it in time."""
+    catalogue = services.catalogue
+    root = incident.root_cause
+    chain = {root.cause, *root.chain} if root else set()
+    weights = {
+        reason.ref: reason.weight
+        for item in incident.hypotheses
+        if item.cause in chain
+        for reason in item.supports
+    }
+    shows_symptom = {item.metric for item in incident.symptoms if item.metric}
+    deciding = [
+        item
+        for item in incident.evidence
+        if item.source is EvidenceSource.METRICS
+        and item.is_abnormal
+        and item.id in weights
+        and item.query not in shows_symptom
+        and getattr(catalogue.signals.get(item.plugin), "symptom", None) is None
+    ]
+    deciding.sort(key=lambda item: (-weights[item.id], item.id))
+    targets = [
+        _Target(
+            name=f"{_camel(root.cause if root else '')}{_camel(item.plugin)}",
+            expression=item.query,
+            summary=item.summary,
+            reason="alert_cause",
+        )
+        for item in deciding
+    ]
+    first = min((alert.starts_at for alert in incident.alerts.values()), default=None)
+    for symptom in incident.symptoms:
+        if not symptom.metric:
+            continue
+        name = f"{_camel(incident.service or '')}{_camel(symptom.id)}Symptom"
+        if first is None:
+            reason, minutes = "alert_none", 0
+        elif symptom.since is not None and first - symptom.since >= LATE:
+            reason, minutes = "alert_late", round((first - symptom.since).total_seconds() / 60)
+        else:
+            continue
+        targets.append(
+            _Target(
+                name=name,
+                expression=symptom.metric,
+                summary=symptom.summary,
+                reason=reason,
+                minutes=minutes,
+            )
+        )
+    return targets
+
+
+async def _rule(metrics: MetricsSource, incident: Incident, target: _Target) -> AlertRule | None:
+    read = selectors(target.expression)
+    if read is None:
+        return None
+    shortest = shortest_range(target.expression)
+    step = LONGEST_STEP_SECONDS
+    if shortest is not None:
+        # A rate needs several samples in its range, in the test as in the server.
+        step = max(1, min(step, int(shortest / 4)))
+    onset = _onset(incident)
+    window = Window(_whole(onset - BEFORE), _whole(onset + AFTER))
+    raw: list[Series] = []
+    try:
+        answer = await metrics.range(
+            target.expression, window, step_seconds=step, timeout_seconds=QUERY_SECONDS
+        )
+        for selector in read:
+            found = await metrics.range(
+                selector, window, step_seconds=step, timeout_seconds=QUERY_SECONDS
+            )
+            raw += found.items
+            if len(raw) > MOST_SERIES:
+                return None
+    except EvidenceError as error:
+        log.info("alert_rule.no_data", incident=incident.id, reason=error.reason.value)
+        return None
+    watched = Watched(
+        name=target.name,
+        expression=target.expression,
+        summary=target.summary.in_locale(incident.locale),
+        readings=answer.items,
+        raw=tuple(raw),
+        start=window.start,
+        onset=onset,
+        step_seconds=step,
+    )
+    return alert_rule(watched, incident_id=incident.id, service=incident.service)
+
+
+def _onset(incident: Incident) -> datetime:
+    begins = [item.since for item in incident.symptoms if item.since is not None]
+    begins += [alert.starts_at for alert in incident.alerts.values()]
+    return min(begins, default=incident.opened_at)
+
+
+def _whole(at: datetime) -> datetime:
+    return at.replace(microsecond=0)
+
+
+def _camel(text: str) -> str:
+    return "".join(word[:1].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", text))[:60]
+
+
+def _site(services: Services, incident: Incident) -> Site:
+    known: Sequence[tuple[str, str | None]] = [
+        (node.name, node.url) for node in services.inventory.nodes_of(incident.service or "")
+    ]
+    return Site(
+        nodes={name: (urlsplit(url).hostname or name) if url else name for name, url in known},
+        labels=services.ports.service(incident.service or "").matchers,
+    )
