@@ -68,7 +68,9 @@ def network_moment(proc: ProcRoot, pid: int | None) -> NetworkMoment:
         ProbeError: /proc/…/net/snmp cannot be read.
     """
     base: tuple[str | int, ...] = ("net",) if pid is None else (pid, "net")
-    tcp = parse_table(proc.text(*base, "snmp"))["Tcp"]
+    tcp = parse_table(proc.text(*base, "snmp")).get("Tcp", {})
+    if not {"OutSegs", "RetransSegs"} <= tcp.keys():
+        raise ProbeError("/proc/net/snmp: tells no TCP segments")
     extended: Mapping[str, int] = {}
     with contextlib.suppress(ProbeError, KeyError):
         extended = parse_table(proc.text(*base, "netstat"))["TcpExt"]

@@ -158,7 +158,7 @@ class ProcRoot:
     def vm_counters(self) -> Mapping[str, int]:
         """/proc/vmstat counters."""
         pairs = (line.split() for line in self.text("vmstat").splitlines())
-        return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
+        return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 
     def disks(self) -> Mapping[str, DiskCounters]:
         """Counters by device name."""
@@ -236,14 +236,18 @@ def parse_pressure(text: str) -> Pressure:
     0.125
     """
     rows: dict[str, dict[str, float]] = {}
-    for line in text.splitlines():
-        kind, *pairs = line.split()
-        rows[kind] = {
-            key: float(value) for key, _, value in (pair.partition("=") for pair in pairs)
-        }
-    if "some" not in rows:
-        raise ProbeError("pressure file: has no 'some' line")
-    some, full = rows["some"], rows.get("full", {})
+    try:
+        for line in text.splitlines():
+            kind, *pairs = line.split()
+            rows[kind] = {
+                key: float(value) for key, _, value in (pair.partition("=") for pair in pairs)
+            }
+        return _pressure(rows["some"], rows.get("full", {}))
+    except (ValueError, KeyError) as error:
+        raise ProbeError("pressure file: has no 'some' line that is in shape") from error
+
+
+def _pressure(some: Mapping[str, float], full: Mapping[str, float]) -> Pressure:
     return Pressure(
         some_avg10=some["avg10"] / 100,
         some_avg60=some["avg60"] / 100,

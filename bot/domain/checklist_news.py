@@ -64,13 +64,9 @@ def _proposed(incident: Incident, entry: Entry) -> Incident:
     )
     if proposed.kind.is_monitoring:
         others = tuple(item for item in incident.monitoring_changes if item.n != proposed.n)
-        return replace(
-            incident, monitoring_changes=(*others, proposed), is_checklist_reviewed=True
-        )
+        return replace(incident, monitoring_changes=(*others, proposed), is_checklist_reviewed=True)
     others = tuple(item for item in incident.checklist_changes if item.n != proposed.n)
-    return replace(
-        incident, checklist_changes=(*others, proposed), is_checklist_reviewed=True
-    )
+    return replace(incident, checklist_changes=(*others, proposed), is_checklist_reviewed=True)
 
 
 def _changed(

@@ -10,7 +10,7 @@ from enum import StrEnum
 from bot.domain.action_item import ActionItem
 from bot.domain.alert import Alert
 from bot.domain.change import Change
-from bot.domain.checklist import ChecklistChange, ProposalStatus
+from bot.domain.checklist import ChecklistChange, CheckRun, ProposalStatus
 from bot.domain.evidence import BlindSpot, Evidence, Gap, SourceState
 from bot.domain.finding import ProbeResult
 from bot.domain.hypothesis import Hypothesis, LayerVerdict, Symptom
@@ -24,6 +24,7 @@ from bot.domain.incident import (
     Scope,
 )
 from bot.domain.instant import Window
+from bot.domain.precedent import Precedent, Recurrence
 from bot.domain.responder import Severity
 from bot.domain.text import Locale, Localized
 from bot.domain.timeline import EntryKind, Revision
@@ -267,6 +268,7 @@ class Postmortem:
     changes_window: the span that was searched for changes, None when nobody searched.
     durations: seconds from the opening, None where it did not happen.
     helped / misled: evidence ids that pointed at the confirmed cause / only at causes that fell.
+    checks: of the checklist, with what each came to. precedents, recurrences: earlier incidents, never a claim.
     masked: kind of secret to how many different values were masked; empty until the report was redacted.
     """
 
@@ -301,6 +303,10 @@ class Postmortem:
     helped: tuple[str, ...] = ()
     misled: tuple[str, ...] = ()
     revisions: tuple[ReportRevision, ...] = ()
+    checks: tuple[CheckRun, ...] = ()
+    precedents: tuple[Precedent, ...] = ()
+    recurrences: tuple[Recurrence, ...] = ()
+    is_drill: bool = False
     is_redacted: bool = False
     masked: Mapping[str, int] = field(default_factory=dict)
 

@@ -55,9 +55,8 @@ class Proposing:
         background = Background(
             entries=ledger.entries,
             usage=usage,
-            known={
-                item.name: item.layer.value for item in catalogue.signals.values()
-            } | {item.id: item.layer.value for item in catalogue.findings.values()},
+            known={item.name: item.layer.value for item in catalogue.signals.values()}
+            | {item.id: item.layer.value for item in catalogue.findings.values()},
             symptoms={
                 item.name: item.symptom.value
                 for item in catalogue.signals.values()

@@ -7,7 +7,6 @@ from bot.domain.postmortem import (
     Answer,
     DurationName,
     Postmortem,
-    ReportState,
     TimelineLine,
 )
 from bot.domain.text import Locale
@@ -30,6 +29,7 @@ from bot.report.clock import duration_text
 from bot.report.outline_cause import cause_sections
 from bot.report.outline_evidence import evidence_sections
 from bot.report.outline_followup import appendix_section, followup_sections
+from bot.report.outline_people import obstacle_blocks, people_sections, state_blocks
 from bot.report.wording import Wording, plain, web_address
 
 _SEVERITY_TONES = {"sev1": Tone.BAD, "sev2": Tone.WARN}
@@ -54,6 +54,7 @@ def outline(report: Postmortem, locale: Locale) -> Page:
         *evidence_sections(words),
         *cause_sections(words),
         *followup_sections(words),
+        *people_sections(words),
         appendix_section(words),
     )
     return Page(
@@ -77,9 +78,7 @@ def outline(report: Postmortem, locale: Locale) -> Page:
 
 def _summary(words: Wording) -> Section:
     report = words.report
-    blocks: list[Block] = []
-    if report.header.state is ReportState.DRAFT:
-        blocks.append(Paragraph(spans=plain(words.t("draft_banner")), tone=Tone.MUTED))
+    blocks = state_blocks(words)
     if not report.is_established:
         blocks.append(Paragraph(spans=plain(words.t("not_established.banner")), tone=Tone.WARN))
     blocks.append(Cards(cards=tuple(_card(words, answer) for answer in report.answers)))
@@ -87,10 +86,7 @@ def _summary(words: Wording) -> Section:
         root = report.root_cause
         confirmed = words.t("confirmed_by", by=root.by, at=words.stamp(root.at))
         blocks.append(Paragraph(spans=plain(confirmed)))
-    if report.unsupported:
-        claims = ", ".join(report.unsupported)
-        text = words.t("unsupported_banner", claims=claims)
-        blocks.append(Paragraph(spans=plain(text), tone=Tone.WARN))
+    blocks += obstacle_blocks(words)
     return Section(id="summary", title=words.t("section.summary"), blocks=tuple(blocks))
 
 
@@ -166,6 +162,11 @@ def _facts(words: Wording) -> Section:
             plain(words.stamp(header.resolved_at)) or plain(words.t("fact.ongoing")),
         ),
     ]
+    if report.recurrences:
+        rows.append((words.t("fact.recurrence"), _recurrences(words)))
+    if report.precedents:
+        alike = ", ".join(item.id for item in report.precedents)
+        rows.append((words.t("fact.precedents"), plain(words.t("fact.alike", ids=alike))))
     if header.began_at and header.ended_at:
         span = (header.ended_at - header.began_at).total_seconds()
         text = duration_text(max(0.0, span), words.locale)
@@ -180,6 +181,19 @@ def _facts(words: Wording) -> Section:
     ]
     blocks = (Facts(rows=tuple(rows)), _durations(words))
     return Section(id="facts", title=words.t("section.facts"), blocks=blocks)
+
+
+def _recurrences(words: Wording) -> Inline:
+    said = [
+        words.t(
+            f"fact.recurred_{item.by}",
+            count=item.count,
+            days=item.days,
+            ids=", ".join(item.incidents),
+        )
+        for item in words.report.recurrences
+    ]
+    return plain("\n".join(said))
 
 
 def _durations(words: Wording) -> Table:

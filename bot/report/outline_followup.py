@@ -1,10 +1,11 @@
-"""The sections about what was done: mitigations, fix, checklist, action items, questions to people, raw results."""
+"""The sections about what was done: mitigations, fix, checklist, action items, raw results."""
 
 from __future__ import annotations
 
 import json
 
 from bot.domain.action_item import ActionItem
+from bot.domain.checklist import CheckOutcome
 from bot.domain.incident import Fix
 from bot.domain.postmortem import RawProbe
 from bot.report.blocks import (
@@ -27,17 +28,22 @@ from bot.report.wording import Wording, plain
 RAW_LIMIT = 8_000
 """Characters of one raw probe result in the report: some three pages; one result may be 64 KiB."""
 
+_CHECK_TONES = {
+    CheckOutcome.FOUND: Tone.BAD,
+    CheckOutcome.CLEAN: Tone.GOOD,
+    CheckOutcome.UNKNOWN: Tone.WARN,
+    CheckOutcome.SKIPPED: Tone.MUTED,
+}
 _PROBE_TONES = {"ok": Tone.GOOD, "unsupported": Tone.MUTED}
 
 
 def followup_sections(words: Wording) -> tuple[Section, ...]:
-    """From the first mitigation to what is left to do and to write."""
+    """From the first mitigation to what is left to do."""
     return (
         _mitigations(words),
         _fix(words),
         _checklist(words),
         _actions(words),
-        _judgement(words),
     )
 
 
@@ -96,9 +102,33 @@ def _verification(words: Wording, fix: Fix) -> Inline:
     return (said, Span(" "), *words.refs(fix.evidence))
 
 
+def _checks(words: Wording) -> list[Block]:
+    """What was looked at because the checklist says so, and which incident taught it."""
+    checks = words.report.checks
+    if not checks:
+        return []
+    rows = tuple(
+        Row(
+            cells=(
+                plain(words.say(item.text)),
+                plain(words.t(f"check.{item.outcome.value}"), _CHECK_TONES[item.outcome]),
+                plain(words.say(item.summary)),
+                plain(item.learned_from or "–"),
+                plain(item.by),
+            )
+        )
+        for item in checks
+    )
+    columns = tuple(
+        words.t(f"check.{name}") for name in ("what", "outcome", "summary", "from", "by")
+    )
+    caption = words.t("check.caption", checklist=checks[0].checklist, version=checks[0].version)
+    return [Table(caption=caption, columns=columns, rows=rows, widths=(30, 12, 32, 12, 14))]
+
+
 def _checklist(words: Wording) -> Section:
     report = words.report
-    blocks: list[Block] = []
+    blocks = _checks(words)
     for change in report.checklist_changes:
         status = words.t(f"checklist.status_{change.status.value}")
         heading = words.t(
@@ -118,7 +148,7 @@ def _checklist(words: Wording) -> Section:
                 Paragraph(spans=plain(words.t("checklist.reason", reason=proposal.reason)))
             )
         blocks.append(Diff(text=proposal.diff))
-    if not blocks:
+    if not (report.checklist_changes or report.monitoring_changes):
         blocks.append(_muted(words.t("checklist.none")))
     return Section(id="checklist", title=words.t("section.checklist"), blocks=tuple(blocks))
 
@@ -151,15 +181,6 @@ def _issue(item: ActionItem) -> Inline:
         return ()
     number = item.issue_url.rstrip("/").rpartition("/")[2]
     return (Span("\n"), Span(f"#{number}", Tone.PLAIN, item.issue_url))
-
-
-def _judgement(words: Wording) -> Section:
-    blocks: list[Block] = [_muted(words.t("judgement.intro"))]
-    for item in words.report.judgements:
-        blocks.append(Subhead(text=words.t(f"judgement.{item.topic.value}")))
-        answer = plain(words.say(item.answer)) or plain(words.t("judgement.empty"), Tone.MUTED)
-        blocks.append(Paragraph(spans=answer))
-    return Section(id="judgement", title=words.t("section.judgement"), blocks=tuple(blocks))
 
 
 def appendix_section(words: Wording) -> Section:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bot.blockkit import limits
-from bot.domain.checklist import ProposalStatus
 from bot.domain.hypothesis import NOT_ESTABLISHED, Hypothesis, HypothesisStatus
 from bot.domain.incident import Incident
 from bot.domain.text import Locale, Localized
 from bot.locales import say
 from bot.message import Button
+from bot.slack.checks import answer_button, proposal_buttons
 from bot.slack.text import cut
 from bot.sop import StepId
 from bot.steps.gates import leading
@@ -161,17 +161,6 @@ def _experiment(incident: Incident, context: Mapping[str, Any]) -> Groups:
     return {"": (_confirm(item), _reject(item))}
 
 
-def _checklist(incident: Incident, _: Mapping[str, Any]) -> Groups:
-    return {
-        f"c{item.n}": (
-            _button("rca.checklist.accept", "accept", style="primary", n=item.n),
-            _button("rca.checklist.decline", "decline", n=item.n),
-        )
-        for item in incident.checklist_changes
-        if item.status is ProposalStatus.PROPOSED
-    }
-
-
 def _ask_service(_: Incident, context: Mapping[str, Any]) -> Groups:
     names = [str(name) for name in context.get("services") or ()]
     return {
@@ -220,7 +209,8 @@ _VIEWS: Mapping[str, Callable[[Incident, Mapping[str, Any]], Groups]] = {
     f"step_{StepId.REVIEW}": _review,
     "hypotheses": _hypotheses,
     "experiment": _experiment,
-    "checklist": _checklist,
+    "checklist": lambda incident, _: proposal_buttons(incident),
+    "checks": lambda incident, _: answer_button(incident),
     "ask_service": _ask_service,
     "verification": _after_fix,
     "fixed": _after_fix,
@@ -240,6 +230,8 @@ ACTION_IDS = (
     "rca.checklist.accept",
     "rca.checklist.decline",
     "rca.checklist.show",
+    "rca.checklist.edit",
+    "rca.check.answer",
     "rca.followup.snooze",
     "rca.followup.stop",
     "rca.export",

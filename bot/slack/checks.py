@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,11 @@ def checks_of(incident: Incident, step: str) -> dict[str, Any]:
     """What came of each check by its id, the checks of one step, and how much is covered."""
     listed = incident.checklist
     if listed is None:
-        return {"check_runs": {}, "step_checks": [], "coverage": Coverage(answered=0, open=0, blind=0)}
+        return {
+            "check_runs": {},
+            "step_checks": [],
+            "coverage": Coverage(answered=0, open=0, blind=0),
+        }
     runs = {run.item: run for run in incident.checks if run.checklist == listed.id}
     blind = sum(1 for item in listed.checks if _is(runs, item.id, CheckOutcome.UNKNOWN))
     open_ones = sum(1 for item in listed.checks if item.id not in runs)
@@ -121,10 +126,12 @@ def outcome_options(locale: Locale) -> list[Json]:
     ]
 
 
-def begins_with(form: str, incident: Incident, payload: Mapping[str, Any]) -> dict[str, str]:
-    """The texts that the fields of a form begin with."""
-    if form != EDIT:
-        return {}
+def begins_with(form: str, incident: Incident, payload: Mapping[str, Any]) -> dict[str, str] | None:
+    """What the fields of a form begin with; None where there is nothing left to answer or to reword."""
+    if form == ANSWER:
+        options = answer_options(incident, incident.locale)
+        return {"checks": json.dumps(options, ensure_ascii=False)} if options else None
     known = (*incident.checklist_changes, *incident.monitoring_changes)
     change = next((item for item in known if item.n == payload.get("n")), None)
-    return {"block": (editable(change.diff) or "") if change else ""}
+    block = editable(change.diff) if change else None
+    return {"block": block} if block else None

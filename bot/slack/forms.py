@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from bot.domain.responder import Severity
 from bot.domain.text import Locale, Localized
 from bot.errors import CommandError
 from bot.locales import say
+from bot.slack import checks
 from bot.slack.text import cut
 from commands import _line
 
@@ -27,7 +29,7 @@ START = "rca_start"
 ADD = "rca_add"
 PICK_CAUSE = "rca.pick.cause"
 
-FORMS = (SYMPTOM, REASON, MITIGATE, FIX, ACTION_ITEM, START, ADD)
+FORMS = (SYMPTOM, REASON, MITIGATE, FIX, ACTION_ITEM, START, ADD, checks.ANSWER, checks.EDIT)
 
 
 def form(callback_id: str, opaque: str, locale: Locale, **given: str) -> Json:
@@ -41,6 +43,8 @@ def form(callback_id: str, opaque: str, locale: Locale, **given: str) -> Json:
         ACTION_ITEM: "form_action_title",
         START: "form_start_title",
         ADD: "form_add_title",
+        checks.ANSWER: "form_check_title",
+        checks.EDIT: "form_edit_title",
     }
     return {
         "type": "modal",
@@ -284,6 +288,27 @@ def _add(locale: Locale, _: Mapping[str, str]) -> list[Json]:
     ]
 
 
+def _check(locale: Locale, given: Mapping[str, str]) -> list[Json]:
+    return [
+        _choice("check", "form_check", locale, json.loads(given["checks"]), 0),
+        _choice("outcome", "form_check_outcome", locale, checks.outcome_options(locale), 0),
+        _input("text", "form_check_text", locale, optional=True, multiline=True, most=1000),
+    ]
+
+
+def _edit(locale: Locale, given: Mapping[str, str]) -> list[Json]:
+    block = _input(
+        "block",
+        "form_edit",
+        locale,
+        initial=given.get("block", ""),
+        hint="form_edit_hint",
+        multiline=True,
+        most=3000,
+    )
+    return [block]
+
+
 _FORMS = {
     SYMPTOM: _symptom,
     REASON: _reason,
@@ -292,6 +317,8 @@ _FORMS = {
     ACTION_ITEM: _action_item,
     START: _start,
     ADD: _add,
+    checks.ANSWER: _check,
+    checks.EDIT: _edit,
 }
 
 

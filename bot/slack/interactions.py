@@ -17,7 +17,7 @@ from bot.errors import CommandError, DeliveryError
 from bot.jobs.services import Services
 from bot.locales import say
 from bot.message import Message
-from bot.slack import forms
+from bot.slack import checks, forms
 from bot.slack.capture import Capture
 from bot.slack.directory import remembered_locale
 from bot.slack.dispatch import Dispatcher, private
@@ -96,6 +96,11 @@ class Interactions:
             locale = incident.locale
             if ask.form == forms.SYMPTOM:
                 given = _symptom_so_far(incident, locale)
+            if ask.form in (checks.ANSWER, checks.EDIT):
+                given = checks.begins_with(ask.form, incident, call.payload)
+            if given is None:
+                await self._tell(call, say("slack.outdated"), key)
+                return
         meaning = {
             "form": ask.form,
             "incident": call.incident,

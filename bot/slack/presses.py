@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from bot.slack import forms
+from bot.slack import checks, forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,8 @@ MEANINGS: Mapping[str, Meaning] = MappingProxyType(
         "rca.checklist.accept": Say("checklist", "accept"),
         "rca.checklist.decline": Ask(forms.REASON, "checklist", "decline"),
         "rca.checklist.show": Say("checklist", "show"),
+        "rca.checklist.edit": Ask(checks.EDIT, "checklist", "edit"),
+        "rca.check.answer": Ask(checks.ANSWER, "checklist", "answer"),
         "rca.followup.snooze": Do("snooze"),
         "rca.followup.stop": Do("stop"),
         "rca.export": Say("export"),
@@ -102,5 +104,7 @@ def spoken(form: str, ask: Mapping[str, Any], given: Mapping[str, str]) -> Spoke
             service = f" service={given['service']}" if given.get("service") else ""
             words = f"{given.get('severity', '')} {given.get('text', '')}{service}"
             return Spoken(word="start", text=words.strip(), payload=payload)
+        case checks.ANSWER | checks.EDIT:
+            return Spoken(word=word, text=text, payload={**payload, **given})
         case _:
             return Spoken(word=word, text=given.get("text", ""), payload={**payload, **given})

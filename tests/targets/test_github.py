@@ -11,7 +11,7 @@ from bot.domain.text import Locale, Localized
 from bot.errors import DeliveryError, Reason
 from bot.target import Parcel
 from bot.targets import targets
-from tests.targets.rig import KEY, NOW, Killed, Memory, deliver, settings_of
+from tests.targets.rig import KEY, Killed, Memory, deliver, settings_of
 from tests.targets.servers import TOKEN, Fault, GithubServer
 
 HOSTILE = "@everyone see #1 and GH-2, acme/other#3 <script>alert(1)</script> `x` | --> [l](javascript:1)"
@@ -213,6 +213,3 @@ async def test_check_tells_a_wrong_token(server, settings, tmp_path):
         with pytest.raises(DeliveryError, match="token"):
             await targets()["github"].check(wrong, http)
 
-
-def test_the_search_after_a_lost_answer_looks_back_far_enough():
-    assert NOW.tzinfo is UTC
