@@ -158,14 +158,16 @@ def lint_knowledge(paths: Sequence[Path]) -> tuple[list[str], int]:
     """Faults of the shipped knowledge, or of `paths`; and how many files were looked at."""
     from bot.checklist import lint as lint_checklists
     from bot.locales import templates_root
+    from commands._probe_names import PROBES
 
     wanted = list(paths) or [templates_root()]
     for path in wanted:
         if not path.exists():
             raise ConfigError(f"{path}: does not exist; name a file or a folder")
     faults: list[str] = []
-    for lint in (lint_causes, lint_sops, lint_checklists):
+    for lint in (lint_causes, lint_sops):
         faults.extend(str(fault) for fault in lint(wanted))
+    faults.extend(str(fault) for fault in lint_checklists(wanted, frozenset(PROBES)))
     files = {
         file
         for path in wanted
@@ -173,6 +175,11 @@ def lint_knowledge(paths: Sequence[Path]) -> tuple[list[str], int]:
         if "locales" not in file.parts
     }
     return sorted(set(faults)), len(files)
+
+
+def open_shelf(settings: Settings, store: Store) -> Shelf:
+    """The checklists of a deployment: shipped and team files, with the accepted changes over them."""
+    return Shelf(store, [shipped_checklists(), *_own(settings, "checklists")])
 
 
 def build_services(
@@ -197,7 +204,7 @@ def build_services(
         beginnings.for_recovery,
     )
     responding = Responding(journal, beginnings.for_news)
-    shelf = Shelf(store, [shipped_checklists(), *_own(settings, "checklists")])
+    shelf = open_shelf(settings, store)
     return Services(
         settings=settings,
         clock=clock,

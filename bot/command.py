@@ -23,6 +23,7 @@ class Permission(StrEnum):
     APPROVE_HEAVY = "approve_heavy"
     CONFIRM_CAUSE = "confirm_cause"
     RESOLVE = "resolve"
+    REVIEW = "review"
 
 
 def allowed(policy: PolicySettings, user: str, permission: Permission | None) -> bool:
@@ -36,6 +37,8 @@ def allowed(policy: PolicySettings, user: str, permission: Permission | None) ->
             listed = policy.confirm_cause
         case Permission.RESOLVE:
             listed = policy.resolve
+        case Permission.REVIEW:
+            listed = policy.review
     return "*" in listed or user in listed
 
 

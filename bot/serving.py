@@ -29,6 +29,7 @@ from bot.store.transaction import Store
 from bot.web.health import Health
 from bot.web.incidents import IncidentPages
 from bot.web.metrics import Metrics
+from bot.web.statistics import StatisticsPages
 from bot.web.webhooks import Webhooks
 
 LEASE_SECONDS = 10.0
@@ -91,6 +92,7 @@ class Deployment:
                 ).routes(),
                 *Health(self.services, self._slack.state, metrics).routes(),
                 *IncidentPages(self.services).routes(),
+                *StatisticsPages(self.services).routes(),
             ]
         )
 

@@ -87,12 +87,53 @@ class FollowupSettings(_Strict):
     action_due_s: float = Field(default=86400, ge=0)
 
 
+class RedactionSettings(_Strict):
+    """What reports mask beyond secrets and e-mail addresses, and what they leave.
+
+    patterns: regular expressions; the group `secret`, or else the whole match, is masked. names: customers, projects.
+    allow: values that are never masked. addresses: `all` IP addresses or only `private` ones. users: ids of people.
+    """
+
+    patterns: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    addresses: str = Field(default="all", pattern="^(all|private)$")
+    users: bool = True
+
+    @field_validator("patterns")
+    @classmethod
+    def _are_expressions(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in value:
+            try:
+                compiled = re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+            if compiled.match("") is not None:
+                raise ValueError(f"{pattern!r} matches the empty text, so it would mask everything")
+        return value
+
+
+class ExportSettings(_Strict):
+    """Ways by which reports of private channels may go out: into their own `thread`, over `http`, by the `shell`."""
+
+    private: tuple[str, ...] = ("thread", "http", "shell")
+
+    @field_validator("private")
+    @classmethod
+    def _are_ways(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = [way for way in value if way not in ("thread", "http", "shell")]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is no way; there are thread, http and shell")
+        return value
+
+
 class PolicySettings(_Strict):
     """Who may do what: user ids, or `*` for everyone."""
 
     approve_heavy: tuple[str, ...] = ("*",)
     confirm_cause: tuple[str, ...] = ("*",)
     resolve: tuple[str, ...] = ("*",)
+    review: tuple[str, ...] = ("*",)
 
 
 class Settings(_Strict):
@@ -135,6 +176,8 @@ class Settings(_Strict):
     routes: tuple[RouteSettings, ...] = ()
     followup: FollowupSettings = FollowupSettings()
     policy: PolicySettings = PolicySettings()
+    redaction: RedactionSettings = RedactionSettings()
+    export: ExportSettings = ExportSettings()
     confluence: ConfluenceSettings | None = None
     git: GitSettings | None = None
     github: GithubSettings | None = None

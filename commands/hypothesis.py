@@ -73,9 +73,10 @@ def _chosen(call: Call, incident: Incident, rest: str) -> tuple[Hypothesis, str]
         if found is None:
             raise CommandError(say("commands.hypothesis_gone"), reason=Reason.NOT_FOUND)
         return found, rest
+    whole, _, behind = rest.partition(" ")
+    if (named := incident.hypothesis(whole)) is not None:
+        return named, behind.strip()
     first, reason = _line.first(rest)
-    if (named := incident.hypothesis(first)) is not None:
-        return named, reason
     place = _line.number(first, USAGE)
     if place > len(incident.hypotheses):
         raise CommandError(

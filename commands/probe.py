@@ -21,7 +21,7 @@ from commands import _line, _typed
 from commands._probe_names import FAMILIES, HEAVY, PROBES, of_family
 from commands._reply import notice
 
-USAGE = "probe NAME on NODE[,NODE…]|all [key=value…]; gpu, host, service stand for all cheap probes of that family"
+USAGE = "probe NAME|gpu|host|service on NODE[,NODE…]|all [key=value…]"
 MOST_NODES = 256
 _BETWEEN = re.compile(r"[\s,;、]+")
 _ON = ("on", "@", "在", "于")
@@ -30,8 +30,8 @@ _ON = ("on", "@", "在", "于")
 @command(
     name="probe",
     usage=USAGE,
-    en="Run a read-only check on nodes; one table marks the odd node out.",
-    zh="在节点上执行只读检查；用一张表标出异常节点。",
+    en="Run a read-only check on nodes (gpu, host, service: all cheap ones of that family); the odd node is marked.",
+    zh="在节点上执行只读检查（gpu、host、service 代表该类全部轻量探针）；标出异常节点。",
     needs_incident=False,
     wants_incident=True,
 )

@@ -7,12 +7,14 @@ from datetime import timedelta
 from bot.command import Call, Reply, command
 from bot.jobs.services import Services
 from bot.learning.statistics import LEAST_FOR_MEDIAN, LEAST_FOR_P90, Share, statistics_of
+from bot.signed_link import signed_link
 from commands import _line
 from commands._reply import shown
 
 USAGE = "stats [range=90d]"
 MOST_CAUSES = 5
 MOST_SPOTS = 5
+LINK_SECONDS = 24 * 3600.0
 
 
 @command(
@@ -55,7 +57,14 @@ async def stats(call: Call, services: Services) -> Reply:
                 for item in found.blind_spots[:MOST_SPOTS]
             ],
             "overdue": len(found.overdue),
-            "page": f"{services.settings.base_url}/stats?range={round(seconds / 86400)}d",
+            "page": signed_link(
+                services.settings,
+                "/stats",
+                valid_seconds=LINK_SECONDS,
+                now=call.at.timestamp(),
+                range=f"{max(1, round(seconds / 86400))}d",
+                locale=call.locale.value,
+            ),
         },
     )
 

@@ -13,6 +13,9 @@ from typing import Any
 from bot.device.proc import ProcRoot
 from bot.errors import ProbeError
 
+_LOOK_SECONDS = 0.25
+"""How late it may be seen that a child has ended whose pipes somebody else holds."""
+
 
 class ChildProcess:
     """A running child. `mark` is what it said last that it would read."""
@@ -98,11 +101,31 @@ class ChildProcess:
             self._marked_at = monotonic()
 
     async def wait(self) -> None:
-        """Returns once the process is gone."""
-        await self._process.wait()
+        """Returns once the process is gone; its pipes are closed then, whoever else still holds their other end."""
+        # asyncio's own wait ends with the pipes, and what a profiler leaves behind may hold them for ever.
+        gone = asyncio.ensure_future(self._process.wait())
+        try:
+            while self.is_alive and not gone.done():
+                await asyncio.wait({gone}, timeout=_LOOK_SECONDS)
+        finally:
+            if self.is_alive:
+                gone.cancel()
         for task in (self._error_reader, self._pending):
             if task is not None:
                 task.cancel()
+        # There is no public call for it.
+        transport = getattr(self._process, "_transport", None)
+        if isinstance(transport, asyncio.SubprocessTransport):
+            transport.close()
+        await gone
+
+    def sweep(self, number: signal.Signals) -> None:
+        """Signals what the child started and left behind; for the moment in which the child itself has ended.
+
+        The kernel hands out process ids in a circle, so its id is not a new group's yet.
+        """
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
 
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal to the whole group, so that what the child started goes with it."""
@@ -142,7 +165,8 @@ class ChildProcess:
         try:
             return pending.result()
         except ValueError:
-            self.signal(signal.SIGKILL)
+            # Not killed here: whether it may be is the node's policy, and whoever reaps it knows that.
+            self.signal(signal.SIGTERM)
             return json.dumps(
                 _failure("the probe process wrote more than a result may have")
             ).encode()

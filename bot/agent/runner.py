@@ -251,6 +251,7 @@ class ChildRunner:
                 await child.wait()
         finally:
             if not child.is_alive:
+                child.sweep(signal.SIGKILL if self._may_kill(child) else signal.SIGTERM)
                 self._children.discard(child)
                 if self._hung.get(key) is child:
                     del self._hung[key]

@@ -39,10 +39,15 @@ class Fix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """What is known of the place. nodes: names to hosts; labels: of the service, as metrics and logs carry them."""
+    """What is known of the place.
+
+    nodes: names to hosts; labels: of the service, as metrics and logs carry them. missing: names of metrics that the
+    confirmed cause asks for and nobody scrapes.
+    """
 
     nodes: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
 
 
 def coverage_fixes(incident: Incident, site: Site) -> tuple[Fix, ...]:
@@ -60,7 +65,7 @@ def coverage_fixes(incident: Incident, site: Site) -> tuple[Fix, ...]:
 
 
 def _missing_series(incident: Incident, service: str, site: Site) -> Fix | None:
-    names = _missing(incident.gaps)
+    names = _missing(incident.gaps, site)
     if not names:
         return None
     known = next((kind for prefix, kind in _EXPORTERS.items() if names[0].startswith(prefix)), None)
@@ -81,8 +86,8 @@ def _missing_series(incident: Incident, service: str, site: Site) -> Fix | None:
     return _fix(ProposalKind.METRIC, incident, "missing-series", lines, reason)
 
 
-def _missing(gaps: Sequence[Gap]) -> list[str]:
-    """Names of metrics that answered nothing."""
+def _missing(gaps: Sequence[Gap], site: Site) -> list[str]:
+    """Names of metrics that answered nothing, those of one exporter."""
     named = [
         gap.query
         for gap in gaps
@@ -90,7 +95,15 @@ def _missing(gaps: Sequence[Gap]) -> list[str]:
         and gap.reason in ("empty", "not_found")
         and _METRIC.fullmatch(gap.query)
     ]
-    return sorted(set(named))[:MOST_MISSING]
+    # An exporter can be missing anywhere; another engine's metrics are missing by right.
+    exported = [name for name in site.missing if _exporter(name)]
+    names = sorted({*named, *exported})
+    first = next((prefix for name in names if (prefix := _exporter(name))), None)
+    return [name for name in names if first is None or name.startswith(first)][:MOST_MISSING]
+
+
+def _exporter(name: str) -> str | None:
+    return next((prefix for prefix in _EXPORTERS if name.startswith(prefix)), None)
 
 
 def _scrape_interval(incident: Incident, service: str, site: Site) -> Fix | None:

@@ -36,6 +36,10 @@ def edited(diff: str, added: str) -> str:
     wanted = [line.rstrip() for line in lines_of(added.replace("\r\n", "\n").strip("\n"))]
     if not any(line.strip() for line in wanted):
         raise CommandError(say("checklist.edit_empty"))
+    indent = hunk.added[0][: len(hunk.added[0]) - len(hunk.added[0].lstrip())]
+    if wanted[0] == wanted[0].lstrip():
+        # A form takes the blanks off the beginning of a text.
+        wanted[0] = indent + wanted[0]
     first = next(place for place, (mark, _) in enumerate(hunk.lines) if mark == "+")
     kept = [line for line in hunk.lines if line[0] != "+"]
     lines = [*kept[:first], *(("+", text) for text in wanted), *kept[first:]]

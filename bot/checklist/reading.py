@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,10 +97,11 @@ def load_checklists(folders: Sequence[Path]) -> dict[str, Checklist]:
     return dict(sorted(found.items()))
 
 
-def lint(paths: Sequence[Path]) -> list[Fault]:
+def lint(paths: Sequence[Path], probes: Collection[str] = ()) -> list[Fault]:
     """All faults of the checklist files among `paths`; a folder is searched.
 
-    A file counts when it lies in a folder named `checklists` or has items.
+    A file counts when it lies in a folder named `checklists` or has items. probes: the names that a check may give;
+    none to take any.
     """
     files: dict[Path, None] = {}
     for path in paths:
@@ -108,7 +109,15 @@ def lint(paths: Sequence[Path]) -> list[Fault]:
         for file in sorted(inside.rglob("*.yaml")) if inside.is_dir() else [inside]:
             if _is_checklist(file):
                 files[file] = None
-    return [fault for file in files for fault in _read(file)[1]]
+    found: list[Fault] = []
+    for file in files:
+        checklist, faults = _read(file)
+        found += faults
+        for item in checklist.items if checklist and probes else ():
+            if item.probe is not None and item.probe not in probes:
+                message = f"there is no probe {item.probe!r}; known: {', '.join(sorted(probes))}"
+                found.append(Fault(path=file, line=item.first_line, message=message))
+    return found
 
 
 def parse_checklist(text: str, path: Path) -> Checklist:

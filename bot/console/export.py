@@ -15,10 +15,14 @@ from bot.errors import BotError, Reason
 from bot.exporter import Exporter, ExportOptions
 from bot.exporters import exporters
 from bot.jobs.reporting import compile_report
+from bot.learning.saving import case_of, write_case
 from bot.settings import Settings, load_settings
 from bot.store.queue import Queue
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+CASE = "case"
+"""Not a report: the directory of a case that the engine can judge again."""
 
 
 @app.command()
@@ -26,7 +30,8 @@ def export(
     incident: Annotated[str, typer.Argument(help="The incident's id, for example INC-1.")],
     out: Annotated[Path, typer.Option(help="Folder to write into; made if it is missing.")],
     formats: Annotated[
-        str, typer.Option("--format", help="Comma-separated: md, html, pdf, json.")
+        str,
+        typer.Option("--format", help="Comma-separated: md, html, pdf, json, case (to replay it)."),
     ] = "md,html,pdf,json",
     locale: Annotated[
         str | None, typer.Option(help="en or zh-CN; the incident's own by default.")
@@ -35,30 +40,51 @@ def export(
     """Compiles the report and prints the paths."""
     known = exporters()
     wanted = [item.strip() for item in formats.split(",") if item.strip()]
-    unknown = [item for item in wanted if item not in known]
+    unknown = [item for item in wanted if item not in known and item != CASE]
     if unknown or not wanted:
         raise typer.BadParameter(
-            f"{unknown[0] if unknown else 'none'}: no such format; choose from {', '.join(known)}"
+            f"{unknown[0] if unknown else 'none'}: no such format; "
+            f"choose from {', '.join([*known, CASE])}"
         )
     if locale is not None and locale not in set(Locale):
         raise typer.BadParameter(f"{locale}: choose from {', '.join(Locale)}")
     chosen = Locale(locale) if locale else None
     paths = asyncio.run(
-        _export(load_settings(), incident, out, [known[item] for item in wanted], chosen)
+        _export(
+            load_settings(),
+            incident,
+            out,
+            [known[item] for item in wanted if item != CASE],
+            chosen,
+            with_case=CASE in wanted,
+        )
     )
     for path in paths:
         typer.echo(str(path))
 
 
 async def _export(
-    settings: Settings, incident_id: str, out: Path, wanted: list[Exporter], locale: Locale | None
+    settings: Settings,
+    incident_id: str,
+    out: Path,
+    wanted: list[Exporter],
+    locale: Locale | None,
+    *,
+    with_case: bool,
 ) -> list[Path]:
     async with open_store(settings) as store, open_ports(settings, store) as ports:
         services = build_services(settings, store, Queue(store), ports, lambda: None, utc_now)
         ledger = await services.journal.load(incident_id)
+        paths: list[Path] = []
+        if with_case:
+            case = await case_of(store, ledger.incident)
+            paths.append(await asyncio.to_thread(write_case, case, out))
+        if not wanted:
+            return paths
         report = await compile_report(services, incident_id)
         options = ExportOptions(locale=locale or ledger.incident.locale)
-        return await asyncio.to_thread(_write, report, options, incident_id, out, wanted)
+        written = await asyncio.to_thread(_write, report, options, incident_id, out, wanted)
+        return [*written, *paths]
 
 
 def _write(

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bot.device.files import read_whole
 from bot.device.proc import ProcRoot
 from bot.errors import ProbeError
 
@@ -123,10 +124,10 @@ def connection_tracking(proc: ProcRoot) -> ConnectionTracking:
     Raises:
         ProbeError: `unsupported` where the module is not loaded.
     """
-    folder = ("sys", "net", "netfilter")
+    folder = proc.path / "sys" / "net" / "netfilter"
     return ConnectionTracking(
-        entries=int(proc.text(*folder, "nf_conntrack_count")),
-        limit=int(proc.text(*folder, "nf_conntrack_max")),
+        entries=read_whole(folder / "nf_conntrack_count"),
+        limit=read_whole(folder / "nf_conntrack_max"),
     )
 
 

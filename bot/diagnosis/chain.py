@@ -95,13 +95,17 @@ def _joined(
         return None
     if effect.node is not None and cause.node is not None and effect.node != cause.node:
         return None
+    slack = timedelta(seconds=facts.resolution_seconds)
     if link.test is not None:
         node = cause.node or effect.node
-        if Bench(facts, catalogue, node).judge(link.test).verdict is not Verdict.TRUE:
+        between = Bench(facts, catalogue, node).judge(link.test)
+        if between.verdict is not Verdict.TRUE:
+            return None
+        if between.onset and effect.onset and between.onset.start > effect.onset.end + slack:
+            # What joins the two began after the effect: it is another effect, or a bystander.
             return None
     if effect.onset is None or cause.onset is None:
         return False
-    slack = timedelta(seconds=facts.resolution_seconds)
     if cause.onset.start > effect.onset.end + slack:
         # What began clearly later cannot have caused what was there before.
         return None

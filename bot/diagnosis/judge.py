@@ -166,7 +166,13 @@ class Bench:
         ]
         if not results:
             return _UNKNOWN
-        for result in results:
+        is_clean = known.clean and all(
+            any(finding.id == test.finding for finding in result.findings) for result in results
+        )
+        if is_clean and len(results) < len(nodes):
+            # One clean node says nothing of those that nobody could look at; one sick node is enough.
+            return _UNKNOWN
+        for result in results if is_clean or not known.clean else ():
             for finding in result.findings:
                 if finding.id != test.finding or not _says(test.pattern, finding.summary):
                     continue

@@ -16,7 +16,7 @@ from bot.locales import say
 MOST_SHIFT = 0.7
 """Log-odds that the past may add or take: less than one ordinary piece of evidence. Basis: design rule."""
 
-PSEUDO_INCIDENTS = 20.0
+PSEUDO_INCIDENTS = 100.0
 """Incidents that the catalogue's priors are worth beside the team's own. Basis: judgement."""
 
 _LEAST_SHOWN = 0.05
@@ -33,8 +33,8 @@ class Priors:
     def shift(self, cause: Cause, causes: Mapping[str, Cause]) -> float:
         """Log-odds that the past adds to a cause, within `MOST_SHIFT` either way.
 
-        The catalogue's share p of the cause is worth 20 incidents beside the N of the team's own, n of which ended
-        in it: `ln((n + 20 p) / ((N + 20) p))`, cut off at 0.7.
+        The catalogue's share p of the cause is worth 100 incidents beside the N of the team's own, n of which ended
+        in it: `ln((n + 100 p) / ((N + 100) p))`, cut off at 0.7.
         """
         if not self.total:
             return 0.0

@@ -186,8 +186,9 @@ class RawProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitoringChange:
-    """A proposed change to alerts, metrics, logs or traces."""
+    """A proposed change to alerts, metrics, logs or traces; `n` is the number that people decide it by."""
 
+    n: int = 0
     kind: MonitoringKind
     diff: str
     reason: str | None = None

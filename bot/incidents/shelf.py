@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.checklist import Checklist, load_checklists, parse_checklist
-from bot.checklist.diffs import apply_change
+from bot.checklist.diffs import apply_change, files_of
 from bot.checklist.editions import Edition, edition
 from bot.domain.checklist import Usage
 from bot.errors import CommandError, ConfigError, Reason
@@ -91,6 +91,50 @@ class Shelf:
                     found[path] = version.diff
         return found
 
+    async def patch(self) -> str:
+        """All that was accepted, as one diff against the files below; `git apply` takes it.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        made = [item.edition.patch for _, item in sorted((await self.current()).items())]
+        return "".join([*made, *(diff for _, diff in sorted((await self.files()).items()))])
+
+    async def accepted(self) -> dict[str, bytes]:
+        """All that was accepted, as whole files by their path relative to the knowledge folder.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        found = {
+            item.edition.path: item.edition.text.encode()
+            for item in (await self.current()).values()
+            if item.edition.patch
+        }
+        for diff in (await self.files()).values():
+            found.update({path: text.encode() for path, text in files_of(diff).items()})
+        return dict(sorted(found.items()))
+
+    async def faults(self) -> list[str]:
+        """What is wrong with the accepted changes: `file@version:line: message`; a fault keeps a change from counting.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        found: list[str] = []
+        for name, item in sorted((await self.current()).items()):
+            made = item.edition
+            found += [
+                f"{made.path}@v{number}:1: does not fit the file below; "
+                f"roll {name} back or put the change into the file"
+                for number in made.left_out
+            ]
+            found += [
+                fault.replace(":", f"@v{made.number}:", 1)
+                for fault in _Good(Path(made.path)).faults(made.text)
+            ]
+        return found
+
     async def usage(self, name: str) -> dict[str, Usage]:
         """How each check of a list has fared so far.
 
@@ -120,8 +164,11 @@ class _Good:
     path: Path
 
     def __call__(self, text: str) -> bool:
+        return not self.faults(text)
+
+    def faults(self, text: str) -> tuple[str, ...]:
         try:
             parse_checklist(text, self.path)
-        except ConfigError:
-            return False
-        return True
+        except ConfigError as error:
+            return error.faults
+        return ()

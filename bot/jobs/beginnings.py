@@ -45,9 +45,8 @@ class Beginnings:
         timers = () if opening.source == DRILL else first_timers(incident_id, self._settings, now)
         notes = _notes(incident_id, lane, [*opening.notes, *_help(opening)])
         if opening.source in _OWN:
-            # It speaks for all groups that get no message: it must not wait behind those that do.
-            first = replace(_card(incident_id, lane), urgent=opening.source == storms.SOURCE)
-            return (first, *notes, *timers)
+            rank = outbox.STORM if opening.source == storms.SOURCE else outbox.ANCHOR
+            return (_card(incident_id, lane, rank), *notes, *timers)
         return (*_work(incident_id, lane, notes, now), *timers)
 
     def for_news(self, incident: Incident) -> Sequence[Job]:
@@ -94,7 +93,7 @@ def _work(incident_id: str, lane: str, notes: Sequence[Job], now: datetime) -> t
     chart = requests.chart(incident_id, kind="symptom", by=SYSTEM_AUTHOR)
     symptom = replace(chart, coalesce=f"chart:symptom:{incident_id}", due_at=soon)
     recall = requests.recall(incident_id, reason="opened")
-    return (_card(incident_id, lane), prompt, *notes, recall, search, symptom)
+    return (_card(incident_id, lane, outbox.ANCHOR), prompt, *notes, recall, search, symptom)
 
 
 def _recalled(incident: Incident) -> tuple[Job, ...]:
@@ -106,12 +105,13 @@ def _recalled(incident: Incident) -> tuple[Job, ...]:
     return (requests.recall(incident.id, reason="confirmed"),) if is_news else ()
 
 
-def _card(incident_id: str, lane: str) -> Job:
+def _card(incident_id: str, lane: str, rank: int) -> Job:
     return Job(
         kind=outbox.CARD,
         lane=lane,
         payload={"incident": incident_id},
         coalesce=f"card:{incident_id}",
+        rank=rank,
     )
 
 

@@ -81,6 +81,11 @@ def key_of(incident: Incident) -> str:
     return f"rca-{incident.id.lower()}-{hashlib.sha256(seed.encode()).hexdigest()[:10]}"
 
 
+def wait_after(attempt: int) -> float:
+    """Seconds until the next try after this many, where the target does not say itself."""
+    return min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(attempt - 1, 10))
+
+
 class Delivering:
     """Handler of the delivery jobs."""
 
@@ -141,7 +146,8 @@ class Delivering:
         title = TITLES.get(target.name, target.name)
         text = say("delivery.delivered", target=title, text=delivered.text)
         by = str(claim.job.payload["by"])
-        told = by != SYSTEM_AUTHOR or delivered.is_changed
+        # Keeping issues in step is no news; what a person asked for is answered.
+        told = by != SYSTEM_AUTHOR
 
         def drafts(newest: Incident) -> Sequence[Draft]:
             found = [
@@ -214,7 +220,7 @@ class Delivering:
             return Done()
         why = say("delivery.why", detail=str(error))
         if error.reason in _PASSING and claim.attempt < MOST_TRIES:
-            wait = min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** min(claim.attempt - 1, 10))
+            wait = wait_after(claim.attempt)
             if isinstance(error, DeliveryError) and error.retry_after_seconds is not None:
                 wait = error.retry_after_seconds
             if claim.attempt >= PATIENCE or wait > LONG_WAIT_SECONDS:

@@ -13,6 +13,8 @@ from bot.store.transaction import Batch, Store
 
 POST = "slack.post"
 CARD = "slack.card"
+# A channel takes a message a second: what stands for a whole storm goes first, then what each incident hangs on.
+STORM, ANCHOR = 2, 1
 
 
 def lane_of(channel: str) -> str:
@@ -21,13 +23,13 @@ def lane_of(channel: str) -> str:
 
 
 def card_job(incident: Incident) -> Job:
-    """Brings the incident's card up to date; many in a row become one. A storm's stands for many: it goes first."""
+    """Brings the incident's card up to date; many in a row become one."""
     return Job(
         kind=CARD,
         lane=lane_of(incident.channel),
         payload={"incident": incident.id},
         coalesce=f"card:{incident.id}",
-        urgent=bool(incident.storm),
+        rank=STORM if incident.storm else 0,
     )
 
 

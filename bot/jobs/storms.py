@@ -76,7 +76,9 @@ class Storms:
         )
 
         def jobs(after: Incident) -> Sequence[Job]:
-            return (outbox.thread_post(after, message),) if len(after.storm) == total else ()
+            if len(after.storm) != total:
+                return ()
+            return (replace(outbox.thread_post(after, message), rank=outbox.ANCHOR),)
 
         def make(newest: Incident) -> Sequence[Draft]:
             # Another replica may have listed these meanwhile.

@@ -10,9 +10,11 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from bot.cause import signals_of
 from bot.checklist.alert_rules import MOST_SERIES, AlertRule, Watched, alert_rule
 from bot.checklist.coverage import Site, coverage_fixes
 from bot.checklist.promql import selectors, shortest_range
+from bot.diagnosis.plan import metrics_in, tests_of
 from bot.domain.checklist import ChecklistChange, ProposalKind
 from bot.domain.evidence import EvidenceSource, Series
 from bot.domain.incident import Incident
@@ -69,7 +71,7 @@ async def watch_proposals(services: Services, incident: Incident) -> tuple[Propo
         )
         name = f"monitoring/{incident.id.lower()}-{rule.name.lower()}"
         found.append(_proposed(ProposalKind.ALERT, name, rule.diff, reason, incident))
-    site = _site(services, incident)
+    site = _site(services, incident, await _unscraped(services, incident))
     found += [
         _proposed(item.kind, item.name, item.diff, item.reason, incident)
         for item in coverage_fixes(incident, site)
@@ -193,11 +195,38 @@ def _camel(text: str) -> str:
     return "".join(word[:1].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", text))[:60]
 
 
-def _site(services: Services, incident: Incident) -> Site:
+async def _unscraped(services: Services, incident: Incident) -> tuple[str, ...]:
+    """Metrics that the confirmed cause asks for under every name it knows, and the server has none of."""
+    metrics, root = services.ports.metrics, incident.root_cause
+    if metrics is None or root is None:
+        return ()
+    onset = _onset(incident)
+    try:
+        have = await metrics.names(
+            Window(onset - BEFORE, onset + AFTER), timeout_seconds=QUERY_SECONDS
+        )
+    except EvidenceError as error:
+        log.info("coverage.no_names", incident=incident.id, reason=error.reason.value)
+        return ()
+    catalogue = services.catalogue
+    causes = [
+        catalogue.causes[name] for name in (root.cause, *root.chain) if name in catalogue.causes
+    ]
+    asked = {name for test in tests_of(causes) for name in signals_of(test)}
+    missing: list[str] = []
+    for name in sorted(asked & set(catalogue.signals)):
+        wanted = [metrics_in(query) for query in catalogue.signals[name].queries]
+        if wanted and not any(names and names <= have for names in wanted):
+            missing += sorted(wanted[0] - have)
+    return tuple(dict.fromkeys(missing))
+
+
+def _site(services: Services, incident: Incident, missing: tuple[str, ...]) -> Site:
     known: Sequence[tuple[str, str | None]] = [
         (node.name, node.url) for node in services.inventory.nodes_of(incident.service or "")
     ]
     return Site(
         nodes={name: (urlsplit(url).hostname or name) if url else name for name, url in known},
         labels=services.ports.service(incident.service or "").matchers,
+        missing=missing,
     )

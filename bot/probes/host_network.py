@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from bot.device.field import Unread, from_failure
+from bot.device.field import Unread, from_failure, is_tolerable
 from bot.device.network import (
     ConnectionTracking,
     NetworkChange,
@@ -71,10 +71,14 @@ def host_network(context: ProbeContext, arguments: Arguments) -> Reading:
                 threshold=TRACKING_RATIO,
             )
         )
-    if not findings:
+    not_checked: tuple[str, ...] = ()
+    if isinstance(tracking, Unread) and not is_tolerable(tracking):
+        not_checked = (f"connection table: {tracking.detail}",)
+    if not findings and not not_checked:
         findings.append(info("net.ok", "retransmissions and drops at rest"))
     return Reading(
         findings=tuple(findings),
+        not_checked=not_checked,
         data={
             "window_s": sampled.seconds,
             "namespaces": {name: asdict(change) for name, change in changes.items()},

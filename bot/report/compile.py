@@ -172,9 +172,11 @@ def _name(user: str, directory: Mapping[str, str]) -> str:
 
 
 def _readable(directory: Mapping[str, str]) -> Callable[[str], str]:
-    """Mentions as names, and half a surrogate pair (which no encoding can write) as the replacement character."""
+    """Ids and mentions as names, and half a surrogate pair (no encoding can write it) as the replacement character."""
 
     def change(text: str) -> str:
+        if text in directory:
+            return directory[text]
         if "<@" in text:
             text = _MENTION.sub(lambda match: f"@{_name(match[1], directory)}", text)
         return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
@@ -220,6 +222,7 @@ def _monitoring(incident: Incident) -> tuple[MonitoringChange, ...]:
     kinds = {item.value for item in MonitoringKind}
     return tuple(
         MonitoringChange(
+            n=item.n,
             kind=MonitoringKind(item.kind.value),
             diff=item.diff,
             reason=item.reason,

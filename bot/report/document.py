@@ -71,7 +71,7 @@ def document(report: Postmortem, locale: Locale) -> dict[str, Any]:
             {
                 "kind": item.kind.value,
                 "diff": item.diff,
-                "reason": item.reason,
+                "reason": _say(report.checklist_reasons.get(item.n), locale) or item.reason,
                 "status": item.status.value,
             }
             for item in report.monitoring_changes

@@ -23,6 +23,7 @@ from bot.report.blocks import (
     Tone,
 )
 from bot.report.outline_evidence import fix_figures
+from bot.report.proposal_files import shown_diff
 from bot.report.wording import Wording, plain
 
 RAW_LIMIT = 8_000
@@ -143,11 +144,10 @@ def _checklist(words: Wording) -> Section:
         status = words.t(f"checklist.status_{proposal.status.value}")
         heading = words.t("checklist.monitoring", kind=proposal.kind.value, status=status)
         blocks.append(Subhead(text=heading))
-        if proposal.reason:
-            blocks.append(
-                Paragraph(spans=plain(words.t("checklist.reason", reason=proposal.reason)))
-            )
-        blocks.append(Diff(text=proposal.diff))
+        why = words.say(report.checklist_reasons.get(proposal.n)) or proposal.reason
+        if why:
+            blocks.append(Paragraph(spans=plain(words.t("checklist.reason", reason=why))))
+        blocks.append(Diff(text=shown_diff(proposal.diff)))
     if not (report.checklist_changes or report.monitoring_changes):
         blocks.append(_muted(words.t("checklist.none")))
     return Section(id="checklist", title=words.t("section.checklist"), blocks=tuple(blocks))

@@ -1,90 +1,21 @@
-"""Masks what must not leave: secrets, e-mail and private addresses, the same value by the same mask throughout."""
+"""Masks what must not leave a report, the same value by the same mask throughout."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from bot.domain.postmortem import Postmortem, ReportChart
+from bot.report.redaction_rules import DEFAULT_RULES, Rule
 from bot.report.rewrite import rewrite
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """One thing to mask. The whole match is masked, or its group `secret` when the pattern has one.
-
-    kind: `secret`, `email`, `address` or `custom`: what the mask says and what the count is under.
-    accepts: a last look at the matched text; None masks every match.
-    """
-
-    kind: str
-    pattern: re.Pattern[str]
-    accepts: Callable[[str], bool] | None = None
+_MASKED = re.compile(r"\[masked-[a-z]+-\d+\]?")
 
 
-def _is_private(text: str) -> bool:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return any(address in network for network in _PRIVATE if network.version == address.version)
-
-
-# Source: RFC 1918, RFC 6598 (carrier NAT), RFC 3927 and RFC 4291 (link local), RFC 4193 (unique local).
-_PRIVATE = tuple(
-    ipaddress.ip_network(text)
-    for text in (
-        "10.0.0.0/8",
-        "172.16.0.0/12",
-        "192.168.0.0/16",
-        "100.64.0.0/10",
-        "169.254.0.0/16",
-        "fc00::/7",
-        "fe80::/10",
-    )
-)
-
-_SECRETS = (
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
-    r"\bxox[a-z]-[A-Za-z0-9-]{6,}|\bxapp-[A-Za-z0-9-]{6,}",
-    r"\bgh[pousr]_[A-Za-z0-9]{16,}\b|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}",
-    r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}|\bhf_[A-Za-z0-9]{16,}|\bnpm_[A-Za-z0-9]{30,}",
-    r"\bsk-[A-Za-z0-9_-]{16,}",
-    r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
-    r"(?<=hooks\.slack\.com/services/)[\w/]+",
-    r"(?i)\b(?:bearer|basic)\s+(?P<secret>[A-Za-z0-9._~+/-]{6,}=*)",
-    r"(?i)://[^\s/:@]*:(?P<secret>[^\s/@]+)@",
-    r"(?i)(?:\b|(?<=_))(?:pass(?:word|wd|phrase)?|pwd|secret|credential)s?[\"']?\s*[=:]\s*[\"']?"
-    r"(?P<secret>[^\s\"',;&<>]{3,})",
-    r"(?i)(?:\b|(?<=_))(?:api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?token|"
-    r"access[_-]?token|token)[\"']?\s*[=:]\s*[\"']?(?P<secret>[^\s\"',;&<>]{6,})",
-    r"(?:密码|口令|密钥|令牌)\s*(?:是|为)?\s*[=:：]\s*(?P<secret>[^\s，。；、\"']{3,})",
-)
-
-DEFAULT_RULES: tuple[Rule, ...] = (
-    *(Rule(kind="secret", pattern=re.compile(text, re.DOTALL)) for text in _SECRETS),
-    Rule(
-        kind="email",
-        pattern=re.compile(
-            r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})*\.[A-Za-z]{2,}\b"
-        ),
-    ),
-    Rule(
-        kind="address",
-        pattern=re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.]*\d)"),
-        accepts=_is_private,
-    ),
-    Rule(
-        kind="address",
-        pattern=re.compile(r"(?<![\w:])(?:[Ff][CcDd][0-9A-Fa-f]{2}|[Ff][Ee]80):[0-9A-Fa-f:]{2,}"),
-        accepts=_is_private,
-    ),
-)
-
-_MASKED = re.compile(r"\[masked-(?:secret|email|address|custom)-\d+\]?")
+SHORTEST = 3
+"""Characters of the shortest text that a rule can mean: a customer's name."""
 
 
 @dataclass(slots=True)
@@ -93,6 +24,8 @@ class Masker:
 
     rules: Sequence[Rule] = DEFAULT_RULES
     _masks: dict[str, str] = field(default_factory=dict)
+    # Values that only their surroundings gave away; the others are found wherever they stand.
+    _learned: dict[str, str] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -102,7 +35,7 @@ class Masker:
 
     def mask(self, text: str) -> str:
         """`text` with every secret in it replaced."""
-        if len(text) < 5:
+        if len(text) < SHORTEST:
             return text
         for rule in self.rules:
             text = rule.pattern.sub(partial(self._replace, rule), text)
@@ -111,19 +44,23 @@ class Masker:
     def mask_everywhere(self, text: str) -> str:
         """`mask`, and in addition every value that was masked before, wherever it stands without its context."""
         masked = self.mask(text)
-        for secret, mask in self._masks.items():
-            if secret in masked and not _is_word(secret):
+        for secret, mask in self._learned.items():
+            if secret in masked:
                 masked = masked.replace(secret, mask)
         return masked
 
     def _replace(self, rule: Rule, match: re.Match[str]) -> str:
         whole = match[0]
         secret = match["secret"] if "secret" in rule.pattern.groupindex else whole
-        if _MASKED.search(secret) or (rule.accepts and not rule.accepts(secret)):
+        if _MASKED.search(secret) or secret.lower() in rule.allowed:
+            return whole
+        if rule.accepts is not None and not rule.accepts(secret):
             return whole
         if secret not in self._masks:
             self._counts[rule.kind] = self._counts.get(rule.kind, 0) + 1
             self._masks[secret] = f"[masked-{rule.kind}-{self._counts[rule.kind]}]"
+            if secret is not whole and not _is_word(secret):
+                self._learned[secret] = self._masks[secret]
         start = match.start("secret") - match.start() if secret is not whole else 0
         return whole[:start] + self._masks[secret] + whole[start + len(secret) :]
 

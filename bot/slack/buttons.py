@@ -17,6 +17,7 @@ from bot.domain.text import Locale, Localized
 from bot.locales import say
 from bot.message import Button
 from bot.slack.checks import answer_button, proposal_buttons
+from bot.slack.report_form import report_buttons
 from bot.slack.text import cut
 from bot.sop import StepId
 from bot.steps.gates import leading
@@ -214,6 +215,8 @@ _VIEWS: Mapping[str, Callable[[Incident, Mapping[str, Any]], Groups]] = {
     "ask_service": _ask_service,
     "verification": _after_fix,
     "fixed": _after_fix,
+    "report": lambda incident, _: report_buttons(incident),
+    "report_state": lambda incident, _: report_buttons(incident),
 }
 
 
@@ -235,6 +238,10 @@ ACTION_IDS = (
     "rca.followup.snooze",
     "rca.followup.stop",
     "rca.export",
+    "rca.report.edit",
+    "rca.report.review",
+    "rca.report.final",
+    "rca.report.reopen",
     "rca.symptom",
     "rca.scope.confirm",
     "rca.collect",

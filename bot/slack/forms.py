@@ -14,7 +14,7 @@ from bot.domain.responder import Severity
 from bot.domain.text import Locale, Localized
 from bot.errors import CommandError
 from bot.locales import say
-from bot.slack import checks
+from bot.slack import checks, report_form
 from bot.slack.text import cut
 from commands import _line
 
@@ -29,7 +29,7 @@ START = "rca_start"
 ADD = "rca_add"
 PICK_CAUSE = "rca.pick.cause"
 
-FORMS = (SYMPTOM, REASON, MITIGATE, FIX, ACTION_ITEM, START, ADD, checks.ANSWER, checks.EDIT)
+FORMS = (SYMPTOM, REASON, MITIGATE, FIX, ACTION_ITEM, START, ADD, checks.ANSWER, checks.EDIT, report_form.EDIT)
 
 
 def form(callback_id: str, opaque: str, locale: Locale, **given: str) -> Json:
@@ -45,6 +45,7 @@ def form(callback_id: str, opaque: str, locale: Locale, **given: str) -> Json:
         ADD: "form_add_title",
         checks.ANSWER: "form_check_title",
         checks.EDIT: "form_edit_title",
+        report_form.EDIT: "form_report_title",
     }
     return {
         "type": "modal",
@@ -319,6 +320,7 @@ _FORMS = {
     ADD: _add,
     checks.ANSWER: _check,
     checks.EDIT: _edit,
+    report_form.EDIT: report_form.blocks,
 }
 
 

@@ -17,13 +17,14 @@ from bot.errors import CommandError, DeliveryError
 from bot.jobs.services import Services
 from bot.locales import say
 from bot.message import Message
-from bot.slack import checks, forms
+from bot.slack import checks, forms, report_form
 from bot.slack.capture import Capture
 from bot.slack.directory import remembered_locale
 from bot.slack.dispatch import Dispatcher, private
 from bot.slack.home import refresh
 from bot.slack.presses import MEANINGS, Ask, Do, Say, spoken
 from bot.slack.reading import Json, text_of
+from bot.slack.report_form import ReportSteps
 from bot.slack.small_steps import SmallSteps
 from bot.slack.text import cut, plain
 from bot.slack.web import QUICK_SECONDS, SlackRefusalError, Web
@@ -46,6 +47,7 @@ class Interactions:
         self._capture = capture
         self._dispatcher = dispatcher
         self._steps = SmallSteps(services)
+        self._reports = ReportSteps(services)
 
     async def pressed(self, body: Json, key: str) -> None:
         """A button. Its value is an opaque id; what that means is stored here and nowhere else."""
@@ -97,10 +99,14 @@ class Interactions:
             if ask.form == forms.SYMPTOM:
                 given = _symptom_so_far(incident, locale)
             if ask.form in (checks.ANSWER, checks.EDIT):
-                given = checks.begins_with(ask.form, incident, call.payload)
-            if given is None:
-                await self._tell(call, say("slack.outdated"), key)
-                return
+                begun = checks.begins_with(ask.form, incident, call.payload)
+                if begun is None:
+                    await self._tell(call, say("slack.outdated"), key)
+                    return
+                given = begun
+            if ask.form == report_form.EDIT:
+                given = await report_form.begins_with(self._services, call.incident)
+                call = replace(call, payload={**call.payload, "before": given})
         meaning = {
             "form": ask.form,
             "incident": call.incident,
@@ -173,6 +179,8 @@ class Interactions:
             case "fix" | "action_item" as what:
                 if told := await self._steps.record(call, what):
                     await self._tell(call, told, key)
+            case "report_edit":
+                await self._tell(call, await self._reports.edited(call), key)
             case _:
                 await self._dispatcher.answer(call, None)
         if said.word == "start" and call.thread_ts is not None:
@@ -225,7 +233,10 @@ class Interactions:
             await self._tell(call, say("commands.no_incident"), key, url)
             return
         try:
-            told = await self._steps.take(call, call.incident, what, key)
+            if what.startswith("report_"):
+                told = await self._reports.take(call, call.incident, what)
+            else:
+                told = await self._steps.take(call, call.incident, what, key)
         except CommandError as error:
             told = error.text
         await self._tell(call, told, key, url)

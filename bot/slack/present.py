@@ -16,6 +16,7 @@ from bot.domain.alert import AlertStatus
 from bot.domain.incident import Incident
 from bot.domain.text import Locale, Localized
 from bot.inventory import Inventory
+from bot.locales import say
 from bot.message import Message
 from bot.slack.buttons import Groups, element, groups_for
 from bot.slack.checks import checks_of
@@ -140,7 +141,7 @@ class Presenter:
             "cause_title": self._title(incident, cause) if cause else "",
             "chain_titles": self._titles(chosen.chain) if chosen else [],
             "scope_parts": [
-                f"{name}: {', '.join(values)}"
+                _labelled(say(f"slack.scope_{name}"), values)
                 for name, values in (
                     ("nodes", scope.nodes),
                     ("replicas", scope.replicas),
@@ -176,6 +177,10 @@ class Presenter:
             if cause in self._catalogue.causes:
                 return self._catalogue.causes[cause].fixes[:4]
         return ()
+
+
+def _labelled(name: Localized, values: Sequence[str]) -> Localized:
+    return Localized(f"{name.en}: {', '.join(values)}", f"{name.zh}：{'、'.join(values)}")
 
 
 def _parts(view: str, shown: Shown) -> tuple[Part, ...]:

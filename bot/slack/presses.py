@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from bot.slack import checks, forms
+from bot.slack import checks, forms, report_form
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,10 @@ MEANINGS: Mapping[str, Meaning] = MappingProxyType(
         "rca.followup.snooze": Do("snooze"),
         "rca.followup.stop": Do("stop"),
         "rca.export": Say("export"),
+        "rca.report.edit": Ask(report_form.EDIT, "report_edit"),
+        "rca.report.review": Do("report_review"),
+        "rca.report.final": Do("report_final"),
+        "rca.report.reopen": Do("report_reopen"),
         "rca.symptom": Ask(forms.SYMPTOM, "symptom"),
         "rca.scope.confirm": Do("scope"),
         "rca.collect": Do("collect"),

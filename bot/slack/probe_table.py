@@ -27,8 +27,17 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Silent:
+    """A node that answered none of several probes: said once, with why and how many."""
+
+    node: str
+    text: Localized
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One probe over all nodes; `is_split`: the nodes differ and none is the odd one."""
+    """One probe over all nodes; `is_split`: those that answered differ and none is the odd one."""
 
     probe: str
     cells: tuple[Cell, ...]
@@ -41,19 +50,33 @@ class Table:
 
     nodes: tuple[str, ...]
     rows: tuple[Row, ...]
+    silent: tuple[Silent, ...]
     more: int
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> Table:
     """The table of probe results in their wire shape; one that cannot be read is left out."""
     read = [result for item in results if (result := _read(item)) is not None]
-    shown = read[:MOST_CELLS]
+    nodes = tuple(dict.fromkeys(result.node for result in read))
+    silent = [found for node in nodes if (found := _silent(node, read)) is not None]
+    gone = {item.node for item in silent}
+    answered = [result for result in read if result.node not in gone]
+    shown = answered[:MOST_CELLS]
     probes = dict.fromkeys(result.probe for result in shown)
     return Table(
-        nodes=tuple(dict.fromkeys(result.node for result in shown)),
+        nodes=nodes,
         rows=tuple(_row(name, [item for item in shown if item.probe == name]) for name in probes),
-        more=len(read) - len(shown),
+        silent=tuple(silent),
+        more=len(answered) - len(shown),
     )
+
+
+def _silent(node: str, results: Sequence[ProbeResult]) -> Silent | None:
+    own = [result for result in results if result.node == node]
+    words = {_text(result) for result in own if result.status is not ProbeStatus.OK}
+    if len(own) < 2 or len(words) != 1 or any(r.status is ProbeStatus.OK for r in own):
+        return None
+    return Silent(node=node, text=words.pop(), count=len(own))
 
 
 def _read(value: Mapping[str, Any]) -> ProbeResult | None:
@@ -79,7 +102,8 @@ def _row(probe: str, results: Sequence[ProbeResult]) -> Row:
         )
         for result in results
     )
-    return Row(probe=probe, cells=cells, is_split=usual is None and len(counts) > 1)
+    answers = {kinds[item.node] for item in results if item.status is ProbeStatus.OK}
+    return Row(probe=probe, cells=cells, is_split=usual is None and len(answers) > 1)
 
 
 def _kind(result: ProbeResult) -> tuple[str, ...]:

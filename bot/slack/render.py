@@ -108,8 +108,8 @@ class Renderer:
         if at is None:
             return Markup("–")
         utc = f"{at:%Y-%m-%d %H:%M:%S} UTC"
-        token = f"<!date^{int(at.timestamp())}^{{date_short_pretty}} {{time_secs}}|{utc}>"
-        return Markup(f"{token} ({at:%H:%M:%S} UTC)")  # noqa: S704  digits only
+        token = f"<!date^{int(at.timestamp())}^{{date_short_pretty}} {{time}}|{utc}>"
+        return Markup(f"{token} ({at:%m-%d %H:%M} UTC)")  # noqa: S704  digits only
 
     def _clock(self, value: datetime | str | None) -> str:
         """The time of day in the deployment's zone, for places that Slack does not format."""

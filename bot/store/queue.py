@@ -57,7 +57,7 @@ class Job:
 
     kind: which handler runs it. lane: what it must not overtake. payload: JSON values.
     coalesce: while a job with this key waits, another one with it is not added.
-    urgent: it goes before what waits in its lane, though never beside the job that runs.
+    rank: it goes before what waits in its lane with a lower one; equal ones keep their order.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Job:
     payload: Mapping[str, Any] = field(default_factory=dict)
     due_at: datetime | None = None
     coalesce: str = ""
-    urgent: bool = False
+    rank: int = 0
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Job:
             "payload": dict(self.payload),
             "due_at": to_rfc3339(self.due_at) if self.due_at else None,
             "coalesce": self.coalesce,
-            "urgent": self.urgent,
+            "rank": self.rank,
         }
 
     @classmethod
@@ -90,7 +90,7 @@ class Job:
             payload=dict(value.get("payload") or {}),
             due_at=parse_rfc3339(value["due_at"]) if value.get("due_at") else None,
             coalesce=value.get("coalesce") or "",
-            urgent=bool(value.get("urgent")),
+            rank=int(value.get("rank") or 0),
         )
 
 
@@ -112,7 +112,7 @@ def enqueue(job: Job, now: datetime) -> Batch:
     batch = Batch()
     body = json.dumps(job.to_json(), ensure_ascii=False)
     due = _ms(job.due_at or now)
-    batch.write("ENQUEUE", job.lane, due, job.id, body, job.coalesce, int(job.urgent))
+    batch.write("ENQUEUE", job.lane, due, job.id, body, job.coalesce, job.rank)
     return batch
 
 

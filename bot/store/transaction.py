@@ -15,8 +15,8 @@ from redis.asyncio import Redis
 from bot.store.connection import connect, store_faults
 
 # Guards: ["absent", key] ["equals", key, value] ["length", stream, n]. Writes: a Redis command as a list, or
-# ["ENQUEUE", lane, due_ms, id, job_json, coalesce_key, urgent]: an enqueue whose coalesce key is pending adds nothing,
-# since the pending job will read the newest state when it runs; an urgent job goes before what waits in its lane.
+# ["ENQUEUE", lane, due_ms, id, job_json, coalesce_key, rank]: an enqueue whose coalesce key is pending adds nothing,
+# since the pending job will read the newest state when it runs; a job goes before what waits with a lower rank.
 _COMMIT = """
 local batch = cjson.decode(ARGV[1])
 for _, guard in ipairs(batch.guards) do
@@ -32,7 +32,7 @@ end
 for _, write in ipairs(batch.writes) do
   if write[1] == 'ENQUEUE' then
     local lane, due, id, job, coalesce = write[2], write[3], write[4], write[5], write[6]
-    local push = write[7] == '1' and 'LPUSH' or 'RPUSH'
+    local rank, before = tonumber(write[7]), nil
     local pending = false
     if coalesce ~= '' then
       pending = redis.call('EXISTS', 'rca:q:pending:' .. coalesce) == 1
@@ -40,7 +40,17 @@ for _, write in ipairs(batch.writes) do
     end
     if not pending then
       redis.call('SET', 'rca:q:job:' .. id, job)
-      redis.call(push, 'rca:q:lane:' .. lane, id)
+      if rank > 0 then
+        for _, waiting in ipairs(redis.call('LRANGE', 'rca:q:lane:' .. lane, 0, -1)) do
+          local other = redis.call('GET', 'rca:q:job:' .. waiting)
+          if other and (cjson.decode(other)['rank'] or 0) < rank then before = waiting break end
+        end
+      end
+      if before then
+        redis.call('LINSERT', 'rca:q:lane:' .. lane, 'BEFORE', before, id)
+      else
+        redis.call('RPUSH', 'rca:q:lane:' .. lane, id)
+      end
       redis.call('ZADD', 'rca:q:lanes', 'NX', due, lane)
     end
   else

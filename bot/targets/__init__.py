@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 
 from bot.domain.postmortem import Postmortem
 from bot.exporter import ExportOptions
 from bot.registry import collect
-from bot.report.redact import DEFAULT_RULES, Rule, redact
+from bot.report.redact import redact
 from bot.target import Parcel, Target
 
 
@@ -19,19 +19,13 @@ def targets() -> Mapping[str, Target]:
     return collect(sys.modules[__name__], Target)
 
 
-def packed(
-    name: str,
-    report: Postmortem,
-    options: ExportOptions,
-    key: str,
-    rules: Sequence[Rule] = DEFAULT_RULES,
-) -> Parcel:
-    """What target `name` is to be given of a report, redacted by `rules`.
+def packed(name: str, report: Postmortem, options: ExportOptions, key: str) -> Parcel:
+    """What target `name` is to be given of a report, which is redacted here unless it was before.
 
     It blocks, for seconds where the report is long: run it in a worker process, never on the event loop. All arguments
     and the result can be pickled.
     """
-    safe = redact(report, rules)
+    safe = redact(report)
     write = targets()[name].write
     return Parcel(
         incident=safe.header.id,

@@ -25,8 +25,14 @@ def write(report: Postmortem, options: ExportOptions) -> Export:
     """The page's body as `<id>.storage.xml`, and the files to attach; the JSON always, the HTML where the page is cut."""
     page, is_whole = fitted(outline(report, options.locale), options.locale)
     body, files = write_storage(page)
-    formats = ("json",) if is_whole else ("json", "html")
-    for export in render_report(report, formats, options).values():
+    formats = ("json", "md") if is_whole else ("json", "md", "html")
+    written = render_report(report, formats, options)
+    # What lies beside the Markdown and is no drawing (patches, rule files) lies beside the page too.
+    beside = written.pop("md")
+    for name, content in beside.files.items():
+        if name != beside.main:
+            files.setdefault(name.rpartition("/")[2], content)
+    for export in written.values():
         files[export.main] = export.content
     main = f"{safe_name(report.header.id)}.storage.xml"
     return Export(main=main, files={main: body.encode(), **files})

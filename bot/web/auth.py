@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from urllib.parse import urlencode
 
 from pydantic import SecretStr
 from starlette.requests import Request
 
 from bot.settings import Settings
+from bot.signed_link import reading_key, signature_of, signed_link
+
+__all__ = ["bearer_of", "is_signed", "may_post", "may_read", "signed_link"]
 
 
 def bearer_of(request: Request) -> str | None:
@@ -36,7 +38,7 @@ def may_post(request: Request, settings: Settings) -> bool:
 
 def may_read(request: Request, settings: Settings) -> bool:
     """Whether a reader showed the read token (the webhook token where none is set), or an unexpired signed link."""
-    wanted = settings.read_token or settings.webhook_token
+    wanted = reading_key(settings)
     if wanted is None:
         return settings.webhook_open and settings.is_loopback
     if _equal(bearer_of(request), wanted):
@@ -46,24 +48,8 @@ def may_read(request: Request, settings: Settings) -> bool:
     if not signature or not is_time or int(expires) < time.time():
         return False
     # As bytes: text that is not ASCII, which anybody can send, would make the comparison raise.
-    expected = _signature(wanted, request.url.path, expires)
+    expected = signature_of(wanted, request.url.path, expires)
     return hmac.compare_digest(signature.encode(errors="replace"), expected.encode())
-
-
-def signed_link(settings: Settings, path: str, *, valid_seconds: float, now: float) -> str:
-    """A link to `path` that opens without a token until it expires."""
-    wanted = settings.read_token or settings.webhook_token
-    if wanted is None:
-        return f"{settings.base_url}{path}"
-    expires = str(int(now + valid_seconds))
-    query = urlencode({"expires": expires, "sig": _signature(wanted, path, expires)})
-    return f"{settings.base_url}{path}?{query}"
-
-
-def _signature(key: SecretStr, path: str, expires: str) -> str:
-    return hmac.new(
-        key.get_secret_value().encode(), f"{path}|{expires}".encode(), hashlib.sha256
-    ).hexdigest()
 
 
 def is_signed(body: bytes, secret: SecretStr, given: str, *, prefix: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -28,6 +29,11 @@ from bot.web.metrics import Metrics
 log = structlog.get_logger(__name__)
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
+AT_ONCE = 4
+"""How many notifications are taken at the same time: more make none faster, and would starve the work on them."""
+
+TURN_SECONDS = 30.0
+"""How long a sender waits for its turn before it is told to come back."""
 
 Take = Callable[[object], Awaitable[dict[str, Any]]]
 
@@ -75,6 +81,7 @@ class Webhooks:
         self._changes = changes
         self._metrics = metrics
         self._wake = wake
+        self._turns = asyncio.Semaphore(AT_ONCE)
 
     def routes(self) -> list[Route]:
         """All of them."""
@@ -159,7 +166,10 @@ class Webhooks:
             return _error(400, f"the body is no JSON: {str(error)[:120]}")
         reached("webhook.received")
         try:
-            answer = await take(body)
+            answer = await self._in_turn(take, body)
+        except TimeoutError:
+            log.error("webhook.too_many", sender=sender, seconds=TURN_SECONDS)
+            return _error(503, f"not stored within {TURN_SECONDS:.0f} s, send it again: too many")
         except PayloadError as error:
             log.warning("webhook.refused", sender=sender, error=str(error))
             return _error(400, str(error)[:300])
@@ -171,6 +181,14 @@ class Webhooks:
         reached("webhook.durable")
         self._wake()
         return JSONResponse(answer, status_code=200)
+
+    async def _in_turn(self, take: Take, body: object) -> dict[str, Any]:
+        async with asyncio.timeout(TURN_SECONDS):
+            await self._turns.acquire()
+        try:
+            return await take(body)
+        finally:
+            self._turns.release()
 
     def _is_from_sender(self, request: Request, sender: str, raw: bytes) -> bool:
         secret = self._settings.github_secret

@@ -131,9 +131,15 @@ class WorkspaceClient:
         answer = await self.post("alert_bot_message", body)
         return str(answer["ts"])
 
-    async def webhook(self, body: Json | None = None, *, is_resolved: bool = False) -> Done:
-        """Posts an Alertmanager webhook to the app, as a sender would."""
-        sent: Json = {"resolved": is_resolved} | ({"body": body} if body else {})
+    async def webhook(
+        self,
+        body: Json | None = None,
+        *,
+        is_resolved: bool = False,
+        sender: str = "alertmanager",
+    ) -> Done:
+        """Posts a webhook to the app, as a sender would (a sample one if nothing is given)."""
+        sent: Json = {"sender": sender, "resolved": is_resolved} | ({"body": body} if body else {})
         return Done.from_json(await self.post("webhook", sent))
 
     async def set_bot_url(self, url: str) -> None:

@@ -19,6 +19,7 @@ _TYPES = {
     "composer.js": "text/javascript; charset=utf-8",
     "icons.js": "text/javascript; charset=utf-8",
     "messages.js": "text/javascript; charset=utf-8",
+    "samples.js": "text/javascript; charset=utf-8",
     "popups.js": "text/javascript; charset=utf-8",
     "text.js": "text/javascript; charset=utf-8",
     "traffic.js": "text/javascript; charset=utf-8",

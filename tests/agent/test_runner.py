@@ -17,6 +17,7 @@ from bot.agent.runner import ChildRunner
 from bot.agent.serve import probe_catalogue
 from bot.agent.settings import AgentSettings, Limits
 from bot.domain.finding import ProbeResult, ProbeStatus
+from tests.device.standin_libraries import nvml_library
 
 PROBES = probe_catalogue()
 GIB = 2**30
@@ -224,4 +225,43 @@ async def test_child_sees_nothing_of_the_agents_environment(
     pid = await _child_of_test(b"bot.agent.child")
     assert b"secret-of-the-node" not in Path(f"/proc/{pid}/environ").read_bytes()
     await run
+    await runner.close()
+
+
+async def _stuck_in_the_driver(runner: ChildRunner) -> dict[str, Any]:
+    """Asks for the GPUs while a call of the library sleeps uninterruptibly; the child as the answer tells it."""
+    result = await runner.run(PROBES["gpu_state"], {}, 1.5)
+    assert (result.status, result.findings) == (ProbeStatus.TIMEOUT, ())
+    child: dict[str, Any] = result.data["child"]
+    assert child["state"] == "D"
+    assert child["wait_channel"]  # its name differs from kernel to kernel
+    assert f"state D, in {child['wait_channel']}" in str(result.error)
+    return child
+
+
+async def test_child_in_uninterruptible_sleep_is_told_with_its_wait_channel(tmp_path: Path) -> None:
+    library = nvml_library(tmp_path, all={"stuck_s": {"nvmlDeviceGetCount_v2": 60}})
+    runner = _runner(nvml_library=str(library.path), limits=Limits(grace_seconds=0.2))
+    child = await _stuck_in_the_driver(runner)
+    # Asked to end it does not; killed, last of all, it does.
+    await _until(lambda: not Path(f"/proc/{child['pid']}").exists())
+    await _until(lambda: not runner.hung)
+    await runner.close()
+
+
+async def test_node_that_forbids_it_never_kills_a_client_of_the_driver(tmp_path: Path) -> None:
+    library = nvml_library(tmp_path, all={"stuck_s": {"nvmlDeviceGetCount_v2": 4}})
+    limits = Limits(grace_seconds=0.2, sigkill=False)
+    runner = _runner(nvml_library=str(library.path), limits=limits)
+    child = await _stuck_in_the_driver(runner)
+    await asyncio.sleep(3 * limits.grace_seconds)
+    assert _state(child["pid"]) == "D"
+    # It blocks its own probe, and no other.
+    again = await runner.run(PROBES["gpu_state"], {}, 1.0)
+    assert again.status is ProbeStatus.TIMEOUT
+    assert "still hangs" in str(again.error)
+    assert (await runner.run(PROBES["host_memory"], {}, 5.0)).status is ProbeStatus.OK
+    # The SIGTERM that it was sent ends it once the driver lets it go.
+    await _until(lambda: not runner.hung)
+    assert _state(child["pid"]) == "Z"
     await runner.close()

@@ -3,14 +3,26 @@
 import asyncio
 import sys
 
-from tests.bench import agent_gpu, agent_idle, diagnosis, hypotheses, slash_ack
+from tests.bench import (
+    agent_gpu,
+    agent_idle,
+    alert_anchor,
+    burst,
+    diagnosis,
+    hypotheses,
+    slash_ack,
+    storm,
+)
 
 BENCHES = {
     "agent_gpu": agent_gpu.run,
     "agent_idle": agent_idle.run,
+    "alert_anchor": alert_anchor.run,
+    "burst": burst.run,
     "diagnosis": diagnosis.run,
     "hypotheses": hypotheses.run,
     "slash_ack": slash_ack.run,
+    "storm": storm.run,
 }
 
 

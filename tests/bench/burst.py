@@ -22,7 +22,7 @@ async def run() -> list[str]:
         rig = Deployment(folder, **agent.environment(folder))
         try:
             await rig.start_redis()
-            await rig.start_workspace()
+            await rig.start_workspace("--rate-limits")
             await rig.start_bot()
             async with WorkspaceClient(rig.workspace_url) as workspace:
                 began = time.perf_counter()

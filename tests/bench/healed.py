@@ -27,8 +27,8 @@ def healed(collected: Collected, incident: Window, catalogue: Catalogue) -> Coll
         [(span.start_us, span) for span in collected.spans],
         began.timestamp() * 1e6, collected.window.end.timestamp() * 1e6,
         lambda span, by, n: replace(
-            span, start_us=span.start_us + round(by),
-            trace_id=f"{n:x}{span.trace_id[len(f'{n:x}'):]}" if n else span.trace_id,
+            span, start_us=span.start_us + round(by), trace_id=f"{span.trace_id}{n}", span_id=f"{span.span_id}-{n}",
+            parent=span.parent and f"{span.parent}-{n}",
         ),
     )  # fmt: skip
     return replace(

@@ -10,6 +10,7 @@ import asyncio
 import random
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,11 +21,12 @@ from bot.diagnosis.collected import Collected, Reading
 from bot.diagnosis.engine import assess
 from bot.diagnosis.knowledge import load_causes, shipped_causes
 from bot.diagnosis.symptoms import find_incident
+from bot.diagnosis.tracing import phase_of
 from bot.domain.change import Change, ChangeKind
 from bot.domain.evidence import Sample, Series
 from bot.domain.finding import Finding, FindingSeverity, ProbeResult, ProbeStatus
 from bot.domain.hypothesis import Diagnosis
-from bot.source import LogLine
+from bot.source import LogLine, Span
 from tests.bench.diagnosis import Recorded, figures, record
 from tests.bench.healed import healed
 
@@ -256,7 +258,7 @@ def engine_of(collected: Collected) -> str:
 def laid_over(base: Collected, variant: Variant, noise: random.Random, catalogue: Catalogue) -> Collected:
     """The base with the fault's marks from `MINUTES` before the end on."""
     began = base.request.at - timedelta(minutes=MINUTES)
-    sick = noise.choice(sorted(base.nodes)) if base.nodes else ""
+    sick = _best_seen(base)
     effects = {effect.signal: effect for effect in variant.effects}
     now = dict(base.now)
     for name in ("engine.preemptions", "gpu.xid", "load.refused", "errors.timeouts"):
@@ -285,9 +287,11 @@ def laid_over(base: Collected, variant: Variant, noise: random.Random, catalogue
         service = {"@": base.request.service, "@node": None}.get(whose, whose)
         summary = f"{text} ({sick})" if whose == "@node" else text
         changes.append(Change(id="made-1", kind=kind, service=service, summary=summary, at=began - timedelta(minutes=2)))
-    spans = base.spans if effects.get("traces.count") is None else tuple(
-        span for span in base.spans if span.start_us < began.timestamp() * 1e6
-    )  # fmt: skip
+    spans = (
+        _longer(base, effects, began)
+        if effects.get("traces.count") is None
+        else tuple(span for span in base.spans if span.start_us < began.timestamp() * 1e6)
+    )
     service_lines = base.service_lines
     if "logs.lines" in effects:
         service_lines = tuple(line for line in service_lines if line.at_ns < began.timestamp() * 1e9)
@@ -297,6 +301,47 @@ def laid_over(base: Collected, variant: Variant, noise: random.Random, catalogue
         service_lines=(*service_lines, *(line for where, line in lines if where == "service")),
         node_lines=(*base.node_lines, *(line for where, line in lines if where == "node")),
     )  # fmt: skip
+
+
+_IN_TRACES = {"frontend": "phase.frontend", "queue": "phase.queue", "h2d": "phase.h2d", "compute": "phase.compute"}
+
+
+def _longer(base: Collected, effects: Mapping[str, Effect], began: datetime) -> tuple[Span, ...]:
+    """The spans since the onset, longer where the fault loses time, and their parents with them."""
+    start = began.timestamp() * 1e6
+    extra: dict[str, int] = defaultdict(int)
+    known = {span.span_id: span for span in base.spans}
+    for span in base.spans:
+        by = _factor(span, base.request.service, effects)
+        if span.start_us < start or by == 1.0:
+            continue
+        more, at = round(span.duration_us * (by - 1)), span
+        while at is not None:
+            extra[at.span_id] += more
+            at = known.get(at.parent or "")
+    return tuple(replace(span, duration_us=max(1, span.duration_us + extra[span.span_id])) for span in base.spans)
+
+
+def _factor(span: Span, service: str, effects: Mapping[str, Effect]) -> float:
+    if span.tags.get("peer.service"):
+        effect = effects.get("peer.latency")
+    elif span.service == service:
+        effect = effects.get(_IN_TRACES.get(phase_of(span.operation), ""))
+    else:
+        # The caller's own span: what is lost on the way there.
+        effect = effects.get("latency.client") if "net.retransmits" in effects and span.parent is None else None
+    return effect.by if effect is not None else 1.0
+
+
+def _best_seen(base: Collected) -> str:
+    """The node that most series speak of: at many sites only one exporter of several is kept."""
+    seen = {node: 0 for node in sorted(base.nodes)}
+    for reading in base.now.values():
+        for series in reading.series:
+            node = series.labels.get("node") or series.labels.get("Hostname") or ""
+            if node in seen:
+                seen[node] += 1
+    return max(seen, key=lambda node: (seen[node], node), default="")
 
 
 def _labels(where: str, base: Collected, sick: str) -> dict[str, str]:

@@ -185,3 +185,11 @@ def test_ring_that_forgot_the_window_is_not_clean(tree: Tree) -> None:
     reading = look(kernel_log, tree.context(kernel_log=log), since_s=3600)
     assert ids(reading) == []
     assert reading.not_checked == ("the ring buffer reaches back 1000 s only",)
+
+
+def test_connection_table_that_is_out_of_shape_is_a_gap(tree: Tree) -> None:
+    tree.write("sys/net/netfilter/nf_conntrack_count", "many\n")
+    tree.write("sys/net/netfilter/nf_conntrack_max", "262144\n")
+    reading = look(host_network, tree.context())
+    assert ids(reading) == []
+    assert "connection table" in reading.not_checked[0]

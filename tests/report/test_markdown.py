@@ -56,7 +56,7 @@ def test_headings_are_only_our_own():
     rendered = PARSER.render(written())
     titles = re.findall(r"<h[1-6]>(.*?)</h", rendered)
     assert "not a heading" not in " ".join(titles)
-    assert sum(1 for _ in re.findall("<h2>", rendered)) == 18
+    assert sum(1 for _ in re.findall("<h2>", rendered)) == 19
 
 
 def test_fence_in_a_message_swallows_nothing():

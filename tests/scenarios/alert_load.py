@@ -93,6 +93,20 @@ async def incidents(rig: Deployment) -> dict[str, dict[str, Any]]:
     return found
 
 
+def in_order(report: dict[str, Any], summaries: Sequence[str]) -> bool:
+    """Whether a report's timeline has each of these alerts once, in this order, and no number is left out."""
+    entries = report["timeline"]
+    said = [entry["text"] for entry in entries if entry["kind"] == "alert"]
+    found = [next((one for one in said if one.endswith(text)), None) for text in summaries]
+    seqs = sorted(entry["seq"] for entry in entries)
+    return (
+        None not in found
+        and len(said) == len(summaries)
+        and [said.index(str(one)) for one in found] == list(range(len(said)))
+        and seqs == list(range(1, len(seqs) + 1))
+    )
+
+
 def resident_mib(pid: int) -> float:
     """How much memory a process holds now."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():

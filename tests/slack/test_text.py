@@ -144,8 +144,39 @@ def test_odd_node_is_marked_and_what_could_not_look_is_not_healthy() -> None:
     assert [cell.mark for cell in made.rows[0].cells] == ["ok", "warning", "ok"]
     silent = table([result("a"), result("b", status="timeout")])
     assert [cell.mark for cell in silent.rows[0].cells] == ["ok", "unknown"]
-    assert silent.rows[0].is_split
+    assert not silent.rows[0].is_split
     assert not any(cell.is_odd for cell in silent.rows[0].cells)
+    split = table([result("a"), result("b", finding="cpu.pressure")])
+    assert split.rows[0].is_split
+
+
+def test_node_that_answers_nothing_is_said_once_and_hides_nobodys_answers() -> None:
+    def result(probe: str, node: str, error: str | None = None) -> dict[str, object]:
+        found = [] if error else [{"id": "cpu.ok", "severity": "info", "summary": "at rest"}]
+        return {
+            "probe": probe,
+            "node": node,
+            "status": "error" if error else "ok",
+            "started_at": "2026-11-30T08:15:00Z",
+            "duration_s": 1.0,
+            "findings": found,
+            "error": error,
+        }
+
+    made = table(
+        [
+            *(result(probe, "a") for probe in ("host_cpu", "host_disk")),
+            *(result(probe, "b", "cannot be reached") for probe in ("host_cpu", "host_disk")),
+            result("host_cpu", "c"),
+            result("host_disk", "c", "no permission"),
+        ]
+    )
+    assert [(s.node, s.count, s.text.en) for s in made.silent] == [
+        ("b", 2, "error: cannot be reached")
+    ]
+    assert made.nodes == ("a", "b", "c")
+    assert [[cell.node for cell in row.cells] for row in made.rows] == [["a", "c"], ["a", "c"]]
+    assert made.rows[1].cells[1].mark == "unknown"
 
 
 def test_alerts_of_one_notification_are_shown_with_their_own_state() -> None:

@@ -122,7 +122,7 @@ async def test_drill_opens_in_the_training_channel(redis_url: str, tmp_path: Pat
         )
         assert "cpu_contention" not in anchor.all_text
         opened = await stage.incident()
-        assert opened.labels == {"drill": "cpu_contention"}
+        assert opened.severity.value == "sev4"
 
 
 async def test_fix_and_action_item_forms_fill_the_review(stage: Stage) -> None:

@@ -83,3 +83,20 @@ async def test_a_guard_that_does_not_hold_writes_nothing(store):
     answer = await store.commit(Batch().absent("k").write("SET", "other", "x"), doing="test")
     assert answer.outcome is Outcome.EXISTS and answer.value == "1"
     assert await store.text.get("other") is None
+
+
+async def test_a_higher_rank_goes_first_and_equal_ones_keep_their_order_beside_the_job_in_hand(
+    store,
+):
+    jobs = Queue(store)
+    await put(store, Job(kind="in hand", lane="a"))
+    held = await jobs.claim(NOW)
+    await put(
+        store, *(Job(kind=f"{rank}{n}", lane="a", rank=rank) for n in "xy" for rank in (0, 1, 2))
+    )
+    order = []
+    while held is not None:
+        order.append(held.job.kind)
+        await jobs.settle(queue.finish(held, NOW), doing="test")
+        held = await jobs.claim(NOW)
+    assert order == ["in hand", "2x", "2y", "1x", "1y", "0x", "0y"]

@@ -47,7 +47,11 @@ class GitHttp:
                     "GIT_PROTOCOL": self.headers.get("git-protocol") or "",
                 }
                 done = subprocess.run(
-                    ["git", "http-backend"], input=body, env=environment, capture_output=True, check=True
+                    ["git", "http-backend"],
+                    input=body,
+                    env=environment,
+                    capture_output=True,
+                    check=True,
                 )
                 head, _, content = done.stdout.partition(b"\r\n\r\n")
                 lines = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
@@ -58,7 +62,7 @@ class GitHttp:
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_GET = do_POST = handle_any
+            do_GET = do_POST = handle_any  # noqa: N815  the names of http.server
 
         self.httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.httpd.server_address[1]}"

@@ -72,6 +72,7 @@ class Server:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def log_message(self, *_: object) -> None:
                 return
@@ -106,7 +107,7 @@ class Server:
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_GET = do_POST = do_PUT = do_PATCH = handle_any
+            do_GET = do_POST = do_PUT = do_PATCH = handle_any  # noqa: N815  names of http.server
 
         self.httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.httpd.daemon_threads = True
@@ -132,7 +133,9 @@ class Server:
         raise NotImplementedError
 
     def count(self, method: str, path: str) -> int:
-        return sum(item.method == method and bool(re.search(path, item.path)) for item in self.asked)
+        return sum(
+            item.method == method and bool(re.search(path, item.path)) for item in self.asked
+        )
 
 
 def faults_of(schema: Mapping[str, Any], value: object) -> list[str]:
@@ -308,7 +311,9 @@ class DataCenterServer(Confluence):
             return self.put_file(page, asked)
         if match := re.fullmatch(r"/rest/api/content/(\d+)/child/attachment/att\d+/data", path):
             return self.put_file(self.pages[match[1]], asked)
-        raise AssertionError(f"{asked.method} {asked.path} is no resource of Confluence Data Center")
+        raise AssertionError(
+            f"{asked.method} {asked.path} is no resource of Confluence Data Center"
+        )
 
 
 class GithubServer(Server):
@@ -348,7 +353,9 @@ class GithubServer(Server):
             return 200, issue
         return 404, {"message": "Not Found"}
 
-    def open(self, *, title: str, body: str = "", labels: list[str] | None = None) -> dict[str, Any]:
+    def open(
+        self, *, title: str, body: str = "", labels: list[str] | None = None
+    ) -> dict[str, Any]:
         number = len(self.issues) + 1
         self.issues[number] = {
             "number": number,

@@ -83,7 +83,9 @@ async def test_changed_report_renews_the_same_page_and_only_the_changed_file(ser
     await deliver(settings, "confluence", first, progress)
     files = {**first.export.files, "02-deciding.csv": b"time,value\n"}
     files[first.export.main] += b"<p>more</p>"
-    later = replace(first, title="INC-7 · renamed", export=Export(main=first.export.main, files=files))
+    later = replace(
+        first, title="INC-7 · renamed", export=Export(main=first.export.main, files=files)
+    )
     done = await deliver(settings, "confluence", later, progress)
     page = only(server)
     assert (page.title, page.version) == ("INC-7 · renamed", 2)
@@ -181,7 +183,9 @@ async def test_version_conflict_is_read_again_and_tried_once(server, settings):
         (302, Reason.NOT_FOUND, "moved"),
     ],
 )
-async def test_each_refusal_is_one_line_that_says_what_to_do(server, settings, status, reason, word):
+async def test_each_refusal_is_one_line_that_says_what_to_do(
+    server, settings, status, reason, word
+):
     echo = {"message": f"no\nBearer {TOKEN} here"}
     headers = {"retry-after": "17"} if status == 429 else {}
     server.faults.append(Fault("POST", "", status, body=echo, headers=headers))
@@ -227,7 +231,17 @@ def test_hostile_texts_are_inert_and_nothing_secret_is_in_any_file():
         names = {element.tag.rpartition("}")[2] for element in page.iter()}
         assert not names & {"script", "img", "style", "iframe"}
         macros = {element.get("{urn:ac}name") for element in page.iter("{urn:ac}structured-macro")}
-        assert macros <= {"toc", "status", "info", "note", "tip", "warning", "code", "expand", "anchor"}
+        assert macros <= {
+            "toc",
+            "status",
+            "info",
+            "note",
+            "tip",
+            "warning",
+            "code",
+            "expand",
+            "anchor",
+        }
         for link in page.iter("a"):
             assert link.get("href", "").startswith(("http://", "https://"))
         everything = b"\n".join(export.files.values()).decode()
@@ -249,7 +263,9 @@ def test_code_cannot_end_its_own_section():
 def test_very_long_report_is_cut_on_the_page_and_whole_in_the_files():
     rows = tuple(Row(cells=((Span(str(n)),),)) for n in range(ROWS + 3))
     raw = Details(summary="raw", text="x" * (RAW_CHARACTERS + 1))
-    section = Section(id="s", title="t", blocks=(Table(caption="c", columns=("n",), rows=rows), raw))
+    section = Section(
+        id="s", title="t", blocks=(Table(caption="c", columns=("n",), rows=rows), raw)
+    )
     page, is_whole = fitted(_page(section), Locale.EN)
     body, _ = write_storage(page)
     assert not is_whole
@@ -260,7 +276,14 @@ def test_very_long_report_is_cut_on_the_page_and_whole_in_the_files():
 
 def _page(*sections: Section) -> Page:
     return Page(
-        id="INC-1", title="t", subtitle="s", badges=(), lang="en", zone="UTC", footer="f", sections=sections
+        id="INC-1",
+        title="t",
+        subtitle="s",
+        badges=(),
+        lang="en",
+        zone="UTC",
+        footer="f",
+        sections=sections,
     )
 
 
@@ -269,13 +292,18 @@ def test_every_way_to_say_when_to_come_back():
     said = {
         "date": {"retry-after": format_datetime(now + timedelta(seconds=90), usegmt=True)},
         "seconds": {"retry-after": "7"},
-        "reset": {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(now.timestamp()) + 50)},
+        "reset": {
+            "x-ratelimit-remaining": "0",
+            "x-ratelimit-reset": str(int(now.timestamp()) + 50),
+        },
         "left": {"x-ratelimit-remaining": "5", "x-ratelimit-reset": "1"},
         "nonsense": {"retry-after": "soon"},
         "past": {"retry-after": format_datetime(now - timedelta(hours=1), usegmt=True)},
         "never": {"retry-after": "99999999"},
     }
-    waits = {name: wait_of(httpx.Response(429, headers=headers), now) for name, headers in said.items()}
+    waits = {
+        name: wait_of(httpx.Response(429, headers=headers), now) for name, headers in said.items()
+    }
     assert waits == {
         "date": 90, "seconds": 7, "reset": 50, "left": None, "nonsense": None, "past": 1, "never": 3600,
     }  # fmt: skip

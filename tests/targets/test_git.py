@@ -31,7 +31,12 @@ CLEAN = {
 def run(folder: Path, *words: str, given: bytes | None = None) -> str:
     identity = ["-c", "user.name=Lin", "-c", "user.email=lin@example.org"]
     done = subprocess.run(
-        ["git", *identity, *words], cwd=folder, input=given, capture_output=True, check=True, env=CLEAN
+        ["git", *identity, *words],
+        cwd=folder,
+        input=given,
+        capture_output=True,
+        check=True,
+        env=CLEAN,
     )
     return done.stdout.decode().rstrip("\n")
 
@@ -81,17 +86,17 @@ def repository(tmp_path):
 
 @pytest.fixture
 def settings(repository, tmp_path):
-    return settings_of(tmp_path, "git", {"url": str(repository.bare), "web": "https://git.example/{branch}/{path}"})
+    return settings_of(
+        tmp_path, "git", {"url": str(repository.bare), "web": "https://git.example/{branch}/{path}"}
+    )
 
 
 async def test_report_comes_onto_a_branch_of_its_own_beside_what_is_there(repository, settings):
     done = await deliver(settings, "git", parcel("git"), Memory())
-    assert repository.files() == {
-        "README.md",
-        PATH,
-        "postmortems/INC-7/INC-7.json",
-        *(f"postmortems/INC-7/INC-7/{name}" for name in ("02-deciding.svg", "02-deciding.csv", "causal-chain.svg")),
-    }
+    written = {f"postmortems/INC-7/{name}" for name in parcel("git").export.files}
+    assert repository.files() == {"README.md", *written}
+    assert {PATH, "postmortems/INC-7/INC-7.json"} < written
+    assert any(path.endswith(".svg") for path in written)
     assert repository.text(PATH).startswith("# INC-7")
     assert len(repository.commits()) == 2
     assert repository.files("main") == {"README.md"}
@@ -114,7 +119,9 @@ async def test_same_report_again_makes_no_commit(repository, settings):
     assert repository.commits() == before
 
 
-async def test_changed_report_adds_a_commit_and_takes_only_its_own_old_files_away(repository, settings):
+async def test_changed_report_adds_a_commit_and_takes_only_its_own_old_files_away(
+    repository, settings
+):
     progress = Memory()
     await deliver(settings, "git", parcel("git"), progress)
     theirs = repository.commit("postmortems/INC-7/notes.md", "by a person\n", BRANCH)
@@ -131,7 +138,9 @@ async def test_changed_report_adds_a_commit_and_takes_only_its_own_old_files_awa
     assert "README.md" in repository.files()
 
 
-async def test_merged_and_deleted_branch_is_not_made_again_for_the_same_report(repository, settings):
+async def test_merged_and_deleted_branch_is_not_made_again_for_the_same_report(
+    repository, settings
+):
     progress = Memory()
     await deliver(settings, "git", parcel("git"), progress)
     run(repository.bare, "update-ref", "refs/heads/main", BRANCH)
@@ -148,7 +157,9 @@ async def test_empty_repository_gets_its_first_commit(tmp_path):
     assert "rca/done/INC-7/INC-7.md" in empty.files()
 
 
-async def test_person_who_pushes_between_look_and_push_keeps_their_commit(repository, settings, monkeypatch):
+async def test_person_who_pushes_between_look_and_push_keeps_their_commit(
+    repository, settings, monkeypatch
+):
     progress = Memory()
     await deliver(settings, "git", parcel("git"), progress)
     run(repository.clone, "fetch", "--quiet", "origin")
@@ -190,7 +201,9 @@ async def test_killed_after_any_step_ends_with_one_commit(repository, settings):
     assert step > 2
 
 
-async def test_hooks_and_settings_of_the_machine_are_not_used(repository, settings, tmp_path, monkeypatch):
+async def test_hooks_and_settings_of_the_machine_are_not_used(
+    repository, settings, tmp_path, monkeypatch
+):
     home = tmp_path / "home"
     home.mkdir()
     trap = tmp_path / "trap"
@@ -214,10 +227,8 @@ async def test_link_in_the_repository_leads_nowhere(repository, settings, tmp_pa
     run(repository.clone, "add", "-A")
     run(repository.clone, "commit", "--quiet", "-m", "a trap")
     run(repository.clone, "push", "--quiet", "origin", "main")
-    try:
-        await deliver(settings, "git", parcel("git"), Memory())
-    except DeliveryError as error:
-        assert "\n" not in str(error)
+    await deliver(settings, "git", parcel("git"), Memory())
+    assert PATH in repository.files()
     assert list(outside.iterdir()) == []
 
 
@@ -229,7 +240,9 @@ def http_server(repository):
     made.close()
 
 
-async def test_token_goes_in_a_header_and_into_no_argument_or_file(http_server, repository, tmp_path, monkeypatch):
+async def test_token_goes_in_a_header_and_into_no_argument_or_file(
+    http_server, repository, tmp_path, monkeypatch
+):
     own = settings_of(tmp_path, "git", {"url": f"{http_server.url}/postmortems.git"})
     seen = []
     attempt = git_commands.Git.attempt
@@ -237,7 +250,9 @@ async def test_token_goes_in_a_header_and_into_no_argument_or_file(http_server, 
     async def watched(self, *words, **rest):
         answer = await attempt(self, *words, **rest)
         seen.append(" ".join(words))
-        seen.extend(path.read_text(errors="replace") for path in self.folder.rglob("*") if path.is_file())
+        seen.extend(
+            path.read_text(errors="replace") for path in self.folder.rglob("*") if path.is_file()
+        )
         return answer
 
     monkeypatch.setattr(git_commands.Git, "attempt", watched)
@@ -248,7 +263,12 @@ async def test_token_goes_in_a_header_and_into_no_argument_or_file(http_server, 
 
 
 async def test_wrong_token_is_one_line_that_says_so(http_server, tmp_path):
-    wrong = settings_of(tmp_path, "git", {"url": f"{http_server.url}/postmortems.git"}, RCA_GIT_TOKEN="no-such-token")
+    wrong = settings_of(
+        tmp_path,
+        "git",
+        {"url": f"{http_server.url}/postmortems.git"},
+        RCA_GIT_TOKEN="no-such-token",
+    )
     with pytest.raises(DeliveryError, match="token or key that may push") as caught:
         await deliver(wrong, "git", parcel("git"), Memory())
     assert caught.value.reason is Reason.UNAUTHORISED
@@ -275,7 +295,9 @@ async def test_rule_of_the_server_that_refuses_the_branch_is_told(repository, se
     assert caught.value.reason is Reason.UNSUPPORTED
 
 
-async def test_command_that_hangs_is_killed_with_all_its_children(repository, settings, monkeypatch, tmp_path):
+async def test_command_that_hangs_is_killed_with_all_its_children(
+    repository, settings, monkeypatch, tmp_path
+):
     pids = tmp_path / "pids"
     hook = repository.bare / "hooks" / "pre-receive"
     hook.write_text(f"#!/bin/sh\necho $$ > {pids}\nexec sleep 60\n")
@@ -340,7 +362,9 @@ def test_setting_that_could_do_harm_stops_the_start(lines, tmp_path):
 def test_token_is_read_from_its_file_at_each_use(tmp_path):
     secret = tmp_path / "token"
     secret.write_text("first\n")
-    own = settings_of(tmp_path, "git", {"url": "https://git.example/x.git", "token_file": str(secret)}).git
+    own = settings_of(
+        tmp_path, "git", {"url": "https://git.example/x.git", "token_file": str(secret)}
+    ).git
     assert own is not None and own.read_token() == "first"
     secret.write_text("second\n")
     assert own.read_token() == "second"

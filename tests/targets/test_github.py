@@ -14,7 +14,9 @@ from bot.targets import targets
 from tests.targets.rig import KEY, Killed, Memory, deliver, settings_of
 from tests.targets.servers import TOKEN, Fault, GithubServer
 
-HOSTILE = "@everyone see #1 and GH-2, acme/other#3 <script>alert(1)</script> `x` | --> [l](javascript:1)"
+HOSTILE = (
+    "@everyone see #1 and GH-2, acme/other#3 <script>alert(1)</script> `x` | --> [l](javascript:1)"
+)
 
 
 def item(n: int, text: str | None, **rest) -> ActionItem:
@@ -133,7 +135,9 @@ async def test_killed_after_any_step_opens_no_second_issue(server, settings):
     assert step > 8
 
 
-async def test_everything_forgotten_issues_are_found_by_label_beyond_the_first_page(server, settings):
+async def test_everything_forgotten_issues_are_found_by_label_beyond_the_first_page(
+    server, settings
+):
     await deliver(settings, "github", parcel(FIRST), Memory())
     for n in range(130):
         server.open(title=f"other {n}", body=f"noise {n}", labels=["rca-bot"])
@@ -168,7 +172,13 @@ async def test_hostile_text_neither_mentions_links_nor_acts(server, settings):
     ("status", "headers", "body", "reason", "wait"),
     [
         (403, {"retry-after": "30"}, {"message": "x"}, Reason.RATE_LIMITED, 30),
-        (403, {}, {"message": "You have exceeded a secondary rate limit."}, Reason.RATE_LIMITED, 60),
+        (
+            403,
+            {},
+            {"message": "You have exceeded a secondary rate limit."},
+            Reason.RATE_LIMITED,
+            60,
+        ),
         (429, {}, None, Reason.RATE_LIMITED, 60),
         (403, {}, {"message": "Resource not accessible"}, Reason.UNAUTHORISED, None),
         (401, {}, {"message": "Bad credentials"}, Reason.UNAUTHORISED, None),
@@ -208,8 +218,10 @@ async def test_check_tells_a_wrong_token(server, settings, tmp_path):
     async with httpx.AsyncClient(trust_env=False) as http:
         assert "acme/ops" in await targets()["github"].check(settings, http)
         wrong = settings_of(
-            tmp_path, "github", {"repository": "acme/ops", "api": server.url}, RCA_GITHUB_TOKEN="nope"
+            tmp_path,
+            "github",
+            {"repository": "acme/ops", "api": server.url},
+            RCA_GITHUB_TOKEN="nope",
         )
         with pytest.raises(DeliveryError, match="token"):
             await targets()["github"].check(wrong, http)
-

@@ -106,7 +106,12 @@ async def bolt_over_http(workspace: RunningWorkspace) -> AsyncIterator[Bot]:
 
     server = uvicorn.Server(
         uvicorn.Config(
-            Starlette(routes=[Route("/slack/events", endpoint, methods=["POST"])]),
+            Starlette(
+                routes=[
+                    Route("/slack/events", endpoint, methods=["POST"]),
+                    Route("/webhooks/{sender}", endpoint, methods=["POST"]),
+                ]
+            ),
             log_level="critical",
             lifespan="off",
         )
@@ -127,3 +132,16 @@ async def bot(workspace: RunningWorkspace, client: WorkspaceClient) -> AsyncIter
     async with bolt_over_http(workspace) as up:
         await client.set_bot_url(up.url)
         yield up
+
+
+@asynccontextmanager
+async def bot_behind(config: WorkspaceConfig) -> AsyncIterator[tuple[Bot, WorkspaceClient]]:
+    """A workspace with these settings, and the app that it delivers to."""
+    async with (
+        running(config) as workspace,
+        WorkspaceClient(workspace.url) as client,
+        bolt_over_http(workspace) as bot,
+    ):
+        await client.set_bot_url(bot.url)
+        yield bot, client
+        assert await faults_on_the_wire(client) == []

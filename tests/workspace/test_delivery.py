@@ -14,9 +14,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from bot.workspace.client import WorkspaceClient
+from bot.workspace.config import WorkspaceConfig
 from bot.workspace.http_carrier import sign
 from bot.workspace.server import RunningWorkspace
-from tests.workspace.conftest import INCIDENTS, Bot
+from tests.workspace.conftest import INCIDENTS, Bot, bot_behind
 
 ALERTS = "C0ALERTS"
 
@@ -292,3 +293,61 @@ async def test_command_travels_as_a_form(bot: Bot, client: WorkspaceClient) -> N
     form = parse_qs(bodies[0].decode())
     assert form["text"] == ["note 100% & more"]
     assert form["is_enterprise_install"] == ["false"]
+
+
+async def test_app_over_the_hourly_limit_is_told_once_a_minute_and_hears_no_more() -> None:
+    async with bot_behind(WorkspaceConfig(port=0, events_per_hour=2)) as (bot, client):
+        bodies: list[dict[str, Any]] = []
+
+        async def take(request: Request) -> Response:
+            bodies.append(json.loads(await request.body()))
+            return PlainTextResponse("")
+
+        bot.answer_with = take
+        for text in ("a", "b", "c", "d"):
+            await client.person("U0SRE").say(INCIDENTS, text)
+        assert await client.settle()
+        assert [b.get("event", {}).get("text", b["type"]) for b in bodies] == [
+            "a",
+            "b",
+            "app_rate_limited",
+        ]
+        told = bodies[2]
+        assert told.keys() == {
+            *("type", "token", "team_id", "minute_rate_limited", "api_app_id"),
+        }
+        assert told["minute_rate_limited"] % 60 == 0
+        await client.advance_clock(3601)
+        await client.person("U0SRE").say(INCIDENTS, "e")
+        assert await client.settle()
+        assert bodies[-1]["event"]["text"] == "e"
+
+
+async def test_app_that_fails_nearly_everything_of_an_hour_is_switched_off_until_somebody_acts() -> (
+    None
+):
+    async with bot_behind(WorkspaceConfig(port=0, failure_floor=10)) as (bot, client):
+
+        async def refuse(_: Request) -> Response:
+            return PlainTextResponse("no", status_code=500)
+
+        async def take(_: Request) -> Response:
+            return PlainTextResponse("")
+
+        person = client.person("U0SRE")
+        bot.answer_with = refuse
+        for n in range(9):
+            await person.say(INCIDENTS, f"{n}")
+        async with asyncio.timeout(5):
+            while (await client.state())["is_delivering"]:
+                await asyncio.sleep(0.01)
+        await client.advance_clock(400)
+        assert await client.settle()
+        bot.answer_with = take
+        await person.say(INCIDENTS, "into the void")
+        assert (await client.traffic("message"))[-1]["note"] == "event delivery is switched off"
+        await client.post("subscription", {})
+        await person.say(INCIDENTS, "heard again")
+        assert await client.settle()
+        last = (await client.traffic("message"))[-1]
+        assert (last["status"], last["request"]["event"]["text"]) == (200, "heard again")

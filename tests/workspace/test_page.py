@@ -9,6 +9,8 @@ from typing import Any
 import pytest_asyncio
 from playwright.async_api import Page, async_playwright, expect
 from slack_sdk.web.async_client import AsyncWebClient
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 
 from bot.workspace.client import WorkspaceClient
 from bot.workspace.server import RunningWorkspace
@@ -195,3 +197,49 @@ async def test_alerts_files_shortcut_home_and_inspector_are_on_the_page(
     await expect(page.locator(".exchange").filter(has_text="views.publish")).to_have_count(1)
     await page.locator("#language").click()
     await expect(page.locator("#side")).to_contain_text("频道")
+
+
+async def test_every_sender_posts_its_sample_to_its_own_webhook(
+    page: Page, bot: Bot, client: WorkspaceClient
+) -> None:
+    paths: list[str] = []
+
+    async def note(request: Request) -> Response:
+        paths.append(f"{request.url.path} {(await request.body())[:4000]!r}")
+        return PlainTextResponse("{}")
+
+    bot.answer_with = note
+    await page.locator("#sample-alert").click()
+    await page.locator("#menu").get_by_role("menuitem", name="Grafana: firing").click()
+    await expect(page.locator("#toast")).to_contain_text("grafana")
+    for sender in ("alertmanager", "grafana", "pagerduty"):
+        for is_resolved in (False, True):
+            await client.webhook(sender=sender, is_resolved=is_resolved)
+    kinds = [path.split()[0].rsplit("/", 1)[1] for path in paths]
+    assert kinds == [
+        "grafana",
+        *(s for s in ("alertmanager", "grafana", "pagerduty") for _ in "12"),
+    ]
+    assert "incident.triggered" in paths[-2]
+    assert "incident.resolved" in paths[-1]
+
+
+async def test_page_is_usable_on_a_phone(
+    workspace: RunningWorkspace, page: Page, client: WorkspaceClient, slack: AsyncWebClient
+) -> None:
+    await page.set_viewport_size({"width": 390, "height": 844})
+    root = (await slack.chat_postMessage(channel=INCIDENTS, text="card"))["ts"]
+    await expect(page.locator("#side")).not_to_be_visible()
+    await page.locator("#show-side").click()
+    await page.locator('[data-place="C0ALERTS"]').click()
+    await expect(page.locator("#channel-head h1")).to_contain_text("alerts")
+    await expect(page.locator("#side")).not_to_be_visible()
+    await page.goto(
+        f"{workspace.url}/archives/{INCIDENTS}/p{root.replace('.', '')}?thread_ts={root}"
+    )
+    await expect(page.locator("#thread textarea")).to_be_visible()
+    await expect(page.locator("#main")).not_to_be_visible()
+    wide = await page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 390
+    await page.locator("#thread .pane-head .icon").click()
+    await expect(page.locator("#messages")).to_be_visible()

@@ -16,8 +16,9 @@ def sample(pattern: str) -> str | None:
     'reader slow'
     """
     try:
+        re.compile(pattern)
         text = _Writer(pattern=pattern).alternatives()
-    except IndexError:
+    except (IndexError, ValueError, StopIteration, re.error):
         return None
     for candidate in (text, " ".join(text.split()), "work"):
         if candidate and re.search(pattern, candidate, re.IGNORECASE):

@@ -5,6 +5,7 @@ import { makeComposer } from "/page/composer.js";
 import { icon } from "/page/icons.js";
 import { author, avatar, messageNode } from "/page/messages.js";
 import { menu, toast } from "/page/popups.js";
+import { samples } from "/page/samples.js";
 import { drawTraffic, noteExchange, resetTraffic } from "/page/traffic.js";
 import { dayOf, el, mrkdwn, setZone, switchLanguage, word } from "/page/text.js";
 
@@ -151,6 +152,7 @@ function go(place) {
   here.place = place;
   here.thread = null;
   here.atBottom = true;
+  $("app").classList.remove("with-side");
   unread.delete(place);
   history.replaceState(null, "", place === "home" ? "/" : `/archives/${place}`);
   if (place === "home") openHome(here.tab);
@@ -181,6 +183,7 @@ function draw() {
   const wants = (part) => parts.has("all") || parts.has(part);
   if (wants("top")) drawTop();
   if (wants("side")) drawSide();
+  if (wants("top")) drawOff();
   if (wants("head")) drawHead();
   if (wants("composer")) drawComposer();
   if (wants("messages")) drawMessages();
@@ -190,32 +193,34 @@ function draw() {
 function drawTop() {
   const user = world.users.find((u) => u.id === here.me);
   $("top").replaceChildren(
-    el("div", { class: "brand", title: word("loopback") }, el("span", { class: "logo" }, icon("thread")), "Local workspace",
+    el("button", {
+      type: "button", class: "top-button", id: "show-side", title: word("menu"), "aria-label": word("menu"), data: { menu: "" },
+      onclick: () => $("app").classList.toggle("with-side"),
+    }, icon("list")),
+    el("div", { class: "brand", title: word("loopback") }, el("span", { class: "logo" }, icon("thread")), el("span", { class: "brand-name" }, "Local workspace"),
       el("span", { class: connected ? "dot" : "dot off", title: connected ? "" : word("offline") })),
     el("div", { class: "spring" }),
     el("button", {
       type: "button", class: "top-button accent", data: { menu: "" }, id: "sample-alert",
-      onclick: (event) => menu(event.currentTarget, [
-        { label: [icon("rotating_light"), ` ${word("webhook")}`], run: () => webhook(false) },
-        { label: [icon("rotating_light"), ` ${word("webhookResolved")}`], run: () => webhook(true) },
-        ...world.apps.filter((a) => a.bot_id !== world.app.bot_id).map((a) => ({
-          label: [icon(a.emoji.replaceAll(":", "")), ` ${word("asMessage")} ${a.name}`],
-          run: () => control("alert_bot_message", { app: a.bot_id, channel: alertChannel() }),
-        })),
-      ]),
-    }, icon("rotating_light"), ` ${word("sample")}`),
-    el("button", { type: "button", class: "top-button", id: "traffic-button", onclick: toggleTraffic }, icon("swap"), ` ${word("traffic")}`),
+      onclick: (event) => menu(event.currentTarget, samples(world, control, channelOf(alertChannel()))),
+    }, icon("rotating_light"), el("span", { class: "wide-only" }, ` ${word("sample")}`)),
+    el("button", {
+      type: "button", class: "top-button", id: "traffic-button", title: word("traffic"), onclick: toggleTraffic,
+    }, icon("swap"), el("span", { class: "wide-only" }, ` ${word("traffic")}`)),
     el("button", { type: "button", class: "top-button", title: word("theme"), onclick: switchTheme, "aria-label": word("theme"), id: "theme" }, icon("half")),
     el("button", { type: "button", class: "top-button", id: "language", onclick: () => { switchLanguage(); drawn.clear(); redraw("all"); } }, word("language")),
-    el("label", { class: "act-as" }, word("actAs"), user ? avatar(user.real_name, user.id) : null,
+    el("label", { class: "act-as" }, el("span", { class: "wide-only" }, word("actAs")), user ? avatar(user.real_name, user.id) : null,
       el("select", { id: "act-as", "aria-label": word("actAs"), onchange: (event) => actAs(event.target.value) },
         people().map((u) => el("option", { value: u.id, selected: u.id === here.me }, `${u.real_name} · ${u.title}`)))));
 }
-const alertChannel = () => (isHome() || !channelOf(here.place)?.members.includes(world.app.user) ? "C0ALERTS" : here.place);
-async function webhook(isResolved) {
-  const answer = await control("webhook", { resolved: isResolved });
-  toast(answer.ok ? `webhook: HTTP ${answer.status}` : `${word("noBot")}: ${answer.status || answer.error}`);
+function drawOff() {
+  const bar = $("off");
+  bar.hidden = world.is_delivering !== false;
+  bar.replaceChildren(word("off"), el("button", {
+    type: "button", class: "kit-button", onclick: () => control("subscription", {}),
+  }, word("switchOn")));
 }
+const alertChannel = () => (isHome() || !channelOf(here.place)?.members.includes(world.app.user) ? "C0ALERTS" : here.place);
 function drawSide() {
   const entry = (place, label, isOn) => el("button", {
     type: "button", class: ["side-entry", isOn ? "on" : "", unread.has(place) ? "unread" : ""].join(" "),

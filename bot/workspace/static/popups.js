@@ -6,7 +6,7 @@ const $ = (id) => document.getElementById(id);
 
 export function menu(anchor, entries) {
   const node = $("menu");
-  node.replaceChildren(...entries.map((entry) => el("button", {
+  node.replaceChildren(...entries.map((entry) => entry.head ? el("div", { class: "menu-head" }, entry.head) : el("button", {
     type: "button", role: "menuitem", class: entry.isDanger ? "danger" : "",
     onclick: () => { node.hidden = true; entry.run(); },
   }, entry.label)));

@@ -22,8 +22,10 @@ const WORDS = {
   en: {
     actAs: "Act as", app: "APP", channels: "Channels", apps: "Apps", home: "Home", messages: "Messages",
     sample: "Sample alert", traffic: "Traffic", theme: "Light or dark", language: "中文",
-    webhook: "Alertmanager webhook: firing", webhookResolved: "Alertmanager webhook: resolved",
-    asMessage: "as a message of", send: "Send", attach: "Attach a file",
+    webhooks: "Posted to the bot's webhook", firing: "firing", resolved: "resolved",
+    asMessage: "Posted as a message of the app", menu: "Channels",
+    off: "Slack would have switched event delivery off: nearly all deliveries of an hour failed.", switchOn: "Switch on",
+    send: "Send", attach: "Attach a file",
     write: (name) => `Message ${name}`, reply: "Reply…", thread: "Thread", close: "Close",
     alsoSend: (name) => `Also send to ${name}`, onlyYou: "Only visible to you", dismiss: "Dismiss",
     edited: "(edited)", replies: (n) => (n === 1 ? "1 reply" : `${n} replies`), lastReply: "last reply",
@@ -42,8 +44,10 @@ const WORDS = {
   zh: {
     actAs: "身份", app: "应用", channels: "频道", apps: "应用", home: "主页", messages: "消息",
     sample: "示例告警", traffic: "流量", theme: "浅色或深色", language: "English",
-    webhook: "Alertmanager webhook：触发", webhookResolved: "Alertmanager webhook：恢复",
-    asMessage: "以消息形式：", send: "发送", attach: "添加文件",
+    webhooks: "发送到机器人的 webhook", firing: "触发", resolved: "恢复",
+    asMessage: "由应用在频道中发布", menu: "频道",
+    off: "一小时内几乎所有投递都失败，Slack 会关闭事件投递。", switchOn: "重新开启",
+    send: "发送", attach: "添加文件",
     write: (name) => `发消息到 ${name}`, reply: "回复…", thread: "消息列", close: "关闭",
     alsoSend: (name) => `同时发到 ${name}`, onlyYou: "仅你可见", dismiss: "关闭",
     edited: "（已编辑）", replies: (n) => `${n} 条回复`, lastReply: "最后回复",
@@ -83,7 +87,7 @@ const EMOJI = {
   chart_with_upwards_trend: "📈", checkered_flag: "🏁", clipboard: "📋", clock1: "🕐", construction: "🚧", dart: "🎯",
   date: "📅", double_vertical_bar: "⏸️", exclamation: "❗", eyes: "👀", fast_forward: "⏩", file_folder: "📁",
   fire: "🔥", fire_extinguisher: "🧯", gear: "⚙️", grey_question: "❔", hammer_and_wrench: "🛠️", heavy_check_mark: "✔️",
-  heavy_minus_sign: "➖", hourglass: "⌛", hourglass_flowing_sand: "⏳", information_source: "ℹ️", inbox_tray: "📥",
+  heavy_minus_sign: "➖", heavy_plus_sign: "➕", point_left: "👈", hourglass: "⌛", hourglass_flowing_sand: "⏳", information_source: "ℹ️", inbox_tray: "📥",
   key: "🔑", label: "🏷️", large_blue_circle: "🔵", large_green_circle: "🟢", large_orange_circle: "🟠",
   large_red_circle: "🔴", large_yellow_circle: "🟡", link: "🔗", lock: "🔒", mag: "🔍", mag_right: "🔎", mega: "📣",
   memo: "📝", microscope: "🔬", no_entry: "⛔", no_entry_sign: "🚫", ok: "🆗", page_facing_up: "📄", pager: "📟",
@@ -247,12 +251,19 @@ function date(target, fallback) {
   if (!pattern || Number.isNaN(at.getTime())) return unescape(fallback || "");
   return unescape(pattern)
     .replace(/\{date_num\}/g, new Intl.DateTimeFormat("sv-SE", { timeZone: zone }).format(at))
-    .replace(/\{date_long(_pretty)?\}/g, format({ dateStyle: "full" }, at))
-    .replace(/\{date_short(_pretty)?\}/g, format({ dateStyle: "medium" }, at))
-    .replace(/\{date(_pretty)?\}/g, format({ dateStyle: "long" }, at))
+    .replace(/\{date(_long|_short)?_pretty\}/g, (all) => near(at) || all.replace("_pretty", ""))
+    .replace(/\{date_long\}/g, format({ dateStyle: "full" }, at))
+    .replace(/\{date_short\}/g, format({ dateStyle: "medium" }, at))
+    .replace(/\{date\}/g, format({ dateStyle: "long" }, at))
     .replace(/\{time_secs\}/g, format({ timeStyle: "medium", hour12: false }, at))
     .replace(/\{time\}/g, format({ hour: "2-digit", minute: "2-digit", hour12: false }, at))
     .replace(/\{ago\}/g, fallback || "");
+}
+// The pretty forms say today and yesterday, as Slack's clients do.
+function near(at) {
+  const day = (moment) => new Intl.DateTimeFormat("sv-SE", { timeZone: zone }).format(moment);
+  if (day(at) === day(new Date())) return word("today");
+  return day(at) === day(new Date(Date.now() - 86_400_000)) ? word("yesterday") : null;
 }
 export function sizeOf(bytes) {
   if (bytes < 1024) return `${bytes} B`;

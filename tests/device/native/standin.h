@@ -96,6 +96,11 @@ static void rest(double seconds) {
   while (seconds > 0 && nanosleep(&left, &left)) {}
 }
 
+/* Uninterruptible, as inside the driver: whoever waits for its vfork child takes no signal but SIGKILL. */
+static void stuck(double seconds) {
+  if (vfork() == 0) { signal(SIGTERM, SIG_IGN); rest(seconds); _exit(0); }
+}
+
 /* Every call begins here: it may take its time, hang, crash, or answer with an error. */
 static int enter(int gpu, const char *function) {
   char name[KEY];
@@ -105,6 +110,8 @@ static int enter(int gpu, const char *function) {
   if (entry) rest(entry->number / 1e6);
   snprintf(name, KEY, "hang_s.%s", function);
   if ((entry = look(gpu, name))) rest(entry->number);
+  snprintf(name, KEY, "stuck_s.%s", function);
+  if ((entry = look(gpu, name))) stuck(entry->number);
   snprintf(name, KEY, "crash.%s", function);
   if (look(gpu, name)) raise(SIGSEGV);
   snprintf(name, KEY, "code.%s", function);
