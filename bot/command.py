@@ -23,6 +23,8 @@ class Permission(StrEnum):
     APPROVE_HEAVY = "approve_heavy"
     CONFIRM_CAUSE = "confirm_cause"
     RESOLVE = "resolve"
+    RUN_CHEAP = "run_cheap"
+    RUN_MODERATE = "run_moderate"
     REVIEW = "review"
 
 
@@ -37,6 +39,10 @@ def allowed(policy: PolicySettings, user: str, permission: Permission | None) ->
             listed = policy.confirm_cause
         case Permission.RESOLVE:
             listed = policy.resolve
+        case Permission.RUN_CHEAP:
+            listed = policy.run_cheap
+        case Permission.RUN_MODERATE:
+            listed = policy.run_moderate
         case Permission.REVIEW:
             listed = policy.review
     return "*" in listed or user in listed

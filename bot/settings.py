@@ -133,6 +133,8 @@ class PolicySettings(_Strict):
     approve_heavy: tuple[str, ...] = ("*",)
     confirm_cause: tuple[str, ...] = ("*",)
     resolve: tuple[str, ...] = ("*",)
+    run_cheap: tuple[str, ...] = ("*",)
+    run_moderate: tuple[str, ...] = ("*",)
     review: tuple[str, ...] = ("*",)
 
 

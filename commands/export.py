@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from bot.command import Call, Reply, command
 from bot.errors import CommandError, Reason
-from bot.jobs import requests
-from bot.jobs.delivering import TITLES, deliver_job, refused
+from bot.jobs import delivering, requests
+from bot.jobs.delivering import TITLES, refused
 from bot.jobs.services import Services
 from bot.locales import say
 from bot.targets import targets
@@ -49,8 +49,8 @@ async def export(call: Call, services: Services) -> Reply:
         job = requests.report(incident, formats=formats, by=call.user)
         await services.outbox.send(job, once=f"{call.key}:report")
     for word in going:
-        job = deliver_job(incident, word, by=call.user)
-        await services.outbox.send(job, once=f"{call.key}:deliver:{word}")
+        once = f"{call.key}:deliver:{word}"
+        await delivering.ask(services, incident, word, by=call.user, once=once)
     if not going:
         return notice(say("commands.exporting", formats=", ".join(formats)))
     names = ", ".join((*formats, *(TITLES.get(word, word) for word in going)))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Sequence, Set
 from typing import Any
 
 from bot.command import Call, Permission, Reply, allowed, command
@@ -14,11 +12,9 @@ from bot.errors import CommandError, Reason
 from bot.jobs import requests
 from bot.jobs.services import Services
 from bot.locales import say
-from bot.message import Button
-from bot.store import approvals
-from bot.store.approvals import Approval
 from commands import _line, _typed
-from commands._probe_names import FAMILIES, HEAVY, PROBES, of_family
+from commands._approving import approve, ask_approval
+from commands._probe_names import CHEAP, FAMILIES, HEAVY, MODERATE, PROBES, of_family
 from commands._reply import notice
 
 USAGE = "probe NAME|gpu|host|service on NODE[,NODE…]|all [key=value…]"
@@ -39,7 +35,7 @@ async def probe(call: Call, services: Services) -> Reply:
     """Queues the run; a heavy one waits for somebody who may approve it."""
     approver = call.payload.get("approve")
     if approver is not None:
-        return await _approve(call, services, dict(approver))
+        return await approve(call, services, dict(approver))
     # Nothing in this line is prose: half width, straight dashes, and no marks of code.
     words = _typed.narrow(_line.read(call.text).text.replace("`", "")).split()
     options = [word for word in words if "=" in word]
@@ -54,9 +50,16 @@ async def probe(call: Call, services: Services) -> Reply:
     incident = (await services.journal.load(call.incident)).incident if call.incident else None
     if any(PROBES[name].needs_service for name in names) and "service" not in args:
         args |= _service(services, incident.service if incident else None)
+    _ask_policy(call, services, {PROBES[name].cost for name in names})
     if any(PROBES[name].cost == HEAVY for name in names):
-        return await _ask_approval(call, services, names, nodes, args)
+        return await ask_approval(call, services, names, nodes, args)
     return await _run(call, services, names, nodes, args)
+
+
+def _ask_policy(call: Call, services: Services, costs: Set[str]) -> None:
+    for cost, permission in ((CHEAP, Permission.RUN_CHEAP), (MODERATE, Permission.RUN_MODERATE)):
+        if cost in costs and not allowed(services.settings.policy, call.user, permission):
+            raise CommandError(say("commands.may_not_probe", cost=cost), reason=Reason.UNAUTHORISED)
 
 
 def _probes(word: str) -> tuple[str, ...]:
@@ -116,62 +119,6 @@ def _service(services: Services, named: str | None) -> dict[str, str]:
     if len(known) == 1:
         return {"service": known[0]}
     raise CommandError(say("commands.which_service", known=", ".join(known[:20]) or "–"))
-
-
-async def _ask_approval(
-    call: Call,
-    services: Services,
-    names: Sequence[str],
-    nodes: Sequence[str],
-    args: dict[str, Any],
-) -> Reply:
-    """Keeps the request, so that whoever may approve finds it in their Home, and shows it to the caller."""
-    waiting = Approval(
-        id=hashlib.sha256(call.key.encode()).hexdigest()[:16],
-        by=call.user,
-        at=call.at,
-        probes=names,
-        nodes=nodes,
-        args=args,
-        incident=call.incident,
-        channel=call.channel,
-        thread_ts=call.thread_ts,
-    )
-    await services.store.commit(approvals.keep(waiting), doing="keep what waits for approval")
-    what = {"id": waiting.id, "probes": list(names), "nodes": list(nodes), "args": args}
-    listed = f"{', '.join(names)} @ {', '.join(nodes)}"
-    button = Button(
-        action_id="rca.probe.approve",
-        label=say("commands.approve"),
-        payload=what,
-        style="danger",
-        confirm=say("commands.approve_sure", what=listed),
-    )
-    return notice(say("commands.needs_approval", what=listed), button)
-
-
-async def _approve(call: Call, services: Services, what: dict[str, Any]) -> Reply:
-    """Runs what was asked for, once, whoever of those who may presses first."""
-    if not allowed(services.settings.policy, call.user, Permission.APPROVE_HEAVY):
-        raise CommandError(say("commands.may_not_approve"), reason=Reason.UNAUTHORISED)
-    waiting = await approvals.find(services.store, str(what.get("id") or ""))
-    # Taken up under this very key: the process died before it could say so.
-    if waiting is None or waiting.taken not in ("", call.key):
-        raise CommandError(say("commands.approval_gone"), reason=Reason.CONFLICT)
-    job = requests.probe(
-        waiting.incident,
-        probes=waiting.probes,
-        nodes=waiting.nodes,
-        args=waiting.args,
-        by=waiting.by,
-        approved_by=call.user,
-        channel=waiting.channel,
-        thread_ts=waiting.thread_ts,
-    )
-    await services.outbox.send(job, once=f"approval:{waiting.id}")
-    taken = approvals.keep(replace(waiting, taken=call.key))
-    await services.store.commit(taken, doing="take up an approval")
-    return notice(say("commands.probing", probes=len(waiting.probes), nodes=len(waiting.nodes)))
 
 
 async def _run(

@@ -109,8 +109,10 @@ def _hunk(lines: Sequence[str], at: int, header: re.Match[str]) -> tuple[Hunk, i
     return Hunk(start=int(header[1]), lines=tuple(read)), at
 
 
-def merged(lines: Sequence[str], change: FileDiff) -> list[int | str]:
+def merged(lines: Sequence[str], change: FileDiff, *, adds_at_end: bool = False) -> list[int | str]:
     """The file after a change: each line as its place in `lines`, or as its text where it is new.
+
+    adds_at_end: what is only added goes to the end of the file where its neighbours are no longer there.
 
     Raises:
         CommandError: the lines that the change was made for are no longer there.
@@ -124,6 +126,10 @@ def merged(lines: Sequence[str], change: FileDiff) -> list[int | str]:
         places = [
             i for i in range(len(now) - len(before) + 1) if now[i : i + len(before)] == before
         ]
+        if not places and adds_at_end and not any(mark == "-" for mark, _ in hunk.lines):
+            place_of += hunk.added
+            now += hunk.added
+            continue
         if not places:
             raise CommandError(say("report.checklist.conflict"), reason=Reason.CONFLICT)
         place = min(places, key=lambda i: abs(i - wanted))
@@ -145,8 +151,10 @@ def merged(lines: Sequence[str], change: FileDiff) -> list[int | str]:
     return place_of
 
 
-def apply_change(text: str, diff: str) -> str:
+def apply_change(text: str, diff: str, *, adds_at_end: bool = False) -> str:
     """A file's text after the change of it, also where other changes have moved the place it was made for.
+
+    adds_at_end: as in `merged`, for a file whose last key is a list.
 
     Raises:
         CommandError: the lines that the change was made for are no longer there, or `diff` is not of one file.
@@ -155,9 +163,8 @@ def apply_change(text: str, diff: str) -> str:
     if len(changes) != 1:
         _refuse()
     lines = lines_of(text)
-    return text_of(
-        [item if isinstance(item, str) else lines[item] for item in merged(lines, changes[0])]
-    )
+    after = merged(lines, changes[0], adds_at_end=adds_at_end)
+    return text_of([item if isinstance(item, str) else lines[item] for item in after])
 
 
 def files_of(diff: str) -> dict[str, str]:

@@ -83,7 +83,7 @@ def _applied(lines: Sequence[BlamedLine], version: Version, path: str) -> list[B
         changes = [change for change in parse_diff(version.diff) if change.path == path]
         after = list(lines)
         for change in changes:
-            places = merged([line.text for line in after], change)
+            places = merged([line.text for line in after], change, adds_at_end=True)
             after = [
                 BlamedLine(text=item, version=version) if isinstance(item, str) else after[item]
                 for item in places

@@ -14,7 +14,7 @@ from bot.domain.text import Locale
 from bot.errors import BotError, Reason
 from bot.exporter import Exporter, ExportOptions
 from bot.exporters import exporters
-from bot.jobs.reporting import compile_report
+from bot.jobs.reporting import compile_report, may_leave
 from bot.learning.saving import case_of, write_case
 from bot.settings import Settings, load_settings
 from bot.store.queue import Queue
@@ -81,6 +81,8 @@ async def _export(
             paths.append(await asyncio.to_thread(write_case, case, out))
         if not wanted:
             return paths
+        if (why := await may_leave(services, ledger.incident, "shell")) is not None:
+            raise BotError(why.en, reason=Reason.UNAUTHORISED)
         report = await compile_report(services, incident_id)
         options = ExportOptions(locale=locale or ledger.incident.locale)
         written = await asyncio.to_thread(_write, report, options, incident_id, out, wanted)

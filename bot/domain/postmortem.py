@@ -113,6 +113,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttachedFile:
+    """A file that came with a message; it stays in the thread, since nobody can mask what is in it."""
+
+    name: str
+    size_bytes: int
+    media_type: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineLine:
     """One entry as a reader sees it. `text` is None only where the author took it back.
 
@@ -129,6 +138,7 @@ class TimelineLine:
     corrects: int | None = None
     corrected_by: int | None = None
     history: tuple[Revision, ...] = ()
+    files: tuple[AttachedFile, ...] = ()
 
     @property
     def is_withheld(self) -> bool:

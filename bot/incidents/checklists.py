@@ -18,6 +18,7 @@ from bot.domain.incident import Incident
 from bot.domain.text import Localized
 from bot.domain.timeline import Draft, EntryKind
 from bot.errors import CommandError, Reason
+from bot.incidents.check_words import runs_said, used_said
 from bot.incidents.journal import Journal, Recorded
 from bot.incidents.responding import Responding, Via
 from bot.incidents.shelf import Shelf, path_of
@@ -117,10 +118,17 @@ class Checklists:
             CommandError: somebody has decided it, its place is gone, or the checklist would be broken.
             StoreError: Redis is not reachable; try again with the same key.
         """
-        incident = (await self._journal.load(incident_id)).incident
         for _ in range(_ATTEMPTS):
+            incident = (await self._journal.load(incident_id)).incident
             change = _find(incident, n)
-            version = await self._next(incident, change, via)
+            if change.status is not ProposalStatus.PROPOSED:
+                return await self._accepted_before(incident_id, n, via)
+            try:
+                version = await self._next(incident, change, via)
+            except CommandError:
+                # Where somebody accepted it a moment ago, its lines are there twice: then that is what is to be told.
+                _require_undecided((await self._journal.load(incident_id)).incident, n)
+                raise
 
             def make(now: Incident, accepted: Version = version) -> list[Draft]:
                 _require_undecided(now, n)
@@ -130,16 +138,32 @@ class Checklists:
             recorded = await self._responding.write(
                 incident_id, via, make, step=f"checklist:{n}", extra=knowledge.add_version(version)
             )
-            incident = recorded.incident
-            decided = _find(incident, n)
-            if recorded.is_new or decided.status is ProposalStatus.ACCEPTED:
-                is_file = not version.path.startswith("checklists/")
-                return Decision(
-                    incident=incident,
-                    name=decided.checklist,
-                    version=None if is_file else version.number,
-                )
+            if recorded.is_new:
+                return _decision(recorded.incident, change, version)
         raise CommandError(say("checklist.faster"), reason=Reason.CONFLICT)
+
+    async def _accepted_before(self, incident_id: str, n: int, via: Via) -> Decision:
+        """The decision of the same step, taken before a crash; anybody else's is told.
+
+        Raises:
+            CommandError: another step decided it.
+        """
+
+        def refuse(now: Incident) -> list[Draft]:
+            _require_undecided(now, n)
+            return []
+
+        recorded = await self._responding.write(incident_id, via, refuse, step=f"checklist:{n}")
+        change = _find(recorded.incident, n)
+        path = _path_of(change)
+        made = [
+            item
+            for item in await knowledge.versions(self._store, path)
+            if (item.incident, item.change) == (incident_id, n)
+        ]
+        if not made:
+            raise CommandError(say("checklist.faster"), reason=Reason.CONFLICT)
+        return _decision(recorded.incident, change, made[-1])
 
     async def roll_back(
         self, incident_id: str, name: str, to: int, reason: str, via: Via
@@ -174,9 +198,12 @@ class Checklists:
             step="rollback",
             extra=knowledge.add_version(version),
         )
-        if not recorded.is_new and (await self._shelf.one(name)).edition.number < version.number:
+        if recorded.is_new:
+            return Decision(incident=recorded.incident, name=name, version=version.number)
+        newest = (await self._shelf.one(name)).edition.versions[-1]
+        if (newest.incident, newest.to, newest.by) != (incident_id, to, via.by):
             raise CommandError(say("checklist.faster"), reason=Reason.CONFLICT)
-        return Decision(incident=recorded.incident, name=name, version=version.number)
+        return Decision(incident=recorded.incident, name=name, version=newest.number)
 
     async def record_checks(
         self,
@@ -205,23 +232,21 @@ class Checklists:
             )
         drafts: list[Draft] = []
         if used is not None:
-            drafts.append(_draft(_used(used), via, op="used", used=used.to_json()))
+            drafts.append(_draft(used_said(used), via, op="used", used=used.to_json()))
         if runs:
             checks = [run.to_json() for run in runs]
-            drafts.append(_draft(_said(runs), via, op="checked", checks=checks))
+            drafts.append(_draft(runs_said(runs), via, op="checked", checks=checks))
         return await self._responding.write(
             incident_id, via, lambda _: drafts, step=step, extra=counted
         )
 
     async def _next(self, incident: Incident, change: ChecklistChange, via: Via) -> Version:
-        reason = change.reason or ""
+        path = _path_of(change)
         if "/" in change.checklist:
-            path = f"{change.checklist}.yaml"
             number = await knowledge.head(self._store, path) + 1
             diff = change.diff
             parse_diff(diff)
         else:
-            path = path_of(change.checklist)
             now = (await self._shelf.one(change.checklist)).edition
             number = now.number + 1
             diff = diff_of(path, now.text, await self._shelf.after(change.checklist, change.diff))
@@ -231,7 +256,7 @@ class Checklists:
             op=VersionOp.ACCEPTED,
             by=via.by,
             at=via.at,
-            reason=reason,
+            reason=change.reason or "",
             diff=diff,
             incident=incident.id,
             change=change.n,
@@ -241,6 +266,17 @@ class Checklists:
         incident = (await self._journal.load(incident_id)).incident
         _require_undecided(incident, n)
         return _find(incident, n)
+
+
+def _path_of(change: ChecklistChange) -> str:
+    """The file that a proposal changes; a proposal of a file of its own names it."""
+    return f"{change.checklist}.yaml" if "/" in change.checklist else path_of(change.checklist)
+
+
+def _decision(incident: Incident, change: ChecklistChange, version: Version) -> Decision:
+    is_file = "/" in change.checklist
+    number = None if is_file else version.number
+    return Decision(incident=incident, name=change.checklist, version=number)
 
 
 def _find(incident: Incident, n: int) -> ChecklistChange:
@@ -259,30 +295,6 @@ def _require_undecided(incident: Incident, n: int) -> None:
             "checklist.decided", n=n, incident=incident.id, status=status, who=f"<@{change.by}>"
         )
         raise CommandError(said, reason=Reason.CONFLICT)
-
-
-def _used(used: UsedChecklist) -> Localized:
-    learned = sorted({item.learned_from for item in used.checks if item.learned_from})
-    said = say("checklist.entry_used", name=used.id, version=used.version, count=len(used.checks))
-    if not learned:
-        return said
-    more = say("checklist.entry_taught", ids=Localized(", ".join(learned), "、".join(learned)))
-    return Localized(f"{said.en} {more.en}", f"{said.zh}{more.zh}")
-
-
-def _said(runs: Sequence[CheckRun]) -> Localized:
-    lines = [
-        say(
-            "checklist.entry_learned" if run.learned_from else "checklist.entry_one",
-            item=run.item,
-            id=run.learned_from or "",
-            outcome=say(f"checklist.outcome_{run.outcome.value}"),
-            summary=run.summary,
-        )
-        for run in runs
-    ]
-    said = Localized("; ".join(line.en for line in lines), "；".join(line.zh for line in lines))
-    return say("checklist.entry_checked", name=runs[0].checklist if runs else "", said=said)
 
 
 def _draft(text: Localized, via: Via, **data: object) -> Draft:

@@ -149,7 +149,9 @@ class Shelf:
         Raises:
             CommandError: the change does not fit, or would leave the checklist broken.
         """
-        text = apply_change((await self.one(name)).edition.text, diff)
+        # Items are the last key of a list, so what is only added can always go to the end.
+        now = (await self.one(name)).edition.text
+        text = apply_change(now, diff, adds_at_end=True)
         try:
             parse_checklist(text, Path(path_of(name)))
         except ConfigError as error:

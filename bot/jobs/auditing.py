@@ -21,6 +21,7 @@ GRACE_SECONDS = 60.0
 
 ROUNDS_BETWEEN_SWEEPS = 10
 MOST_SWEPT = 200
+MOST_NAMED = 50
 
 
 class Auditor:
@@ -39,6 +40,17 @@ class Auditor:
         found = await services.queue.overdue_timers(services.clock(), grace_seconds=GRACE_SECONDS)
         if found:
             log.error("timers.overdue", count=len(found), first=found[0])
+        return len(found)
+
+    async def lost(self) -> int:
+        """How many queued jobs were gone before they were handled (evicted, or deleted by hand); each is logged.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        found = await self._services.queue.lost()
+        if found:
+            log.error("queue.lost", count=len(found), jobs=list(found[:MOST_NAMED]))
         return len(found)
 
     async def sweep(self) -> int:
@@ -69,6 +81,7 @@ class Auditor:
         while not stop.is_set():
             try:
                 await self.overdue()
+                await self.lost()
                 if rounds % ROUNDS_BETWEEN_SWEEPS == 0:
                     await self.sweep()
             except StoreError as error:

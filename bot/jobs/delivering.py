@@ -28,6 +28,7 @@ from bot.jobs.worker import Done, Handler, Later
 from bot.locales import say
 from bot.message import Button, Message
 from bot.settings import Settings
+from bot.store import queue
 from bot.store.deliveries import StoredProgress
 from bot.store.queue import Claim, Job
 from bot.target import Delivered, Means, Parcel, Target
@@ -56,6 +57,19 @@ def deliver_job(incident_id: str, target: str, *, by: str) -> Job:
         payload={"incident": incident_id, "target": target, "by": by},
         coalesce=f"deliver:{incident_id}:{target}",
     )
+
+
+async def ask(services: Services, incident_id: str, target: str, *, by: str, once: str) -> None:
+    """Queues a delivery, once under this name; one that waits for its next try is tried now.
+
+    Raises:
+        StoreError: Redis is not reachable; try again with the same name.
+    """
+    job = deliver_job(incident_id, target, by=by)
+    await services.outbox.send(job, once=once)
+    step = queue.hurry(job.lane, services.clock())
+    await services.queue.settle(step, doing="try a delivery now")
+    services.wake()
 
 
 def issues_in_step(incident: Incident, settings: Settings) -> tuple[Job, ...]:

@@ -9,6 +9,7 @@ from bot.jobs import (
     checking,
     collecting,
     delivering,
+    drilling,
     followups,
     probing,
     proposing,
@@ -26,7 +27,7 @@ def incident_handlers(services: Services) -> Mapping[str, Handler]:
     handlers: dict[str, Handler] = {}
     for module in (
         collecting, probing, charting, verifying, reporting, delivering, followups, storms,
-        recalling, checking, proposing,
+        recalling, checking, proposing, drilling,
     ):  # fmt: skip
         handlers.update(module.handlers(services))
     return handlers

@@ -134,6 +134,15 @@ async def may_leave(services: Services, incident: Incident, way: str) -> Localiz
     return say("review.private", incident=incident.id, way=way)
 
 
+def _masked_words(report: Postmortem) -> dict[str, str] | None:
+    """What was masked, by kind and number."""
+    kinds = [say(f"report.masked.{kind}", count=n) for kind, n in report.masked.items()]
+    if not kinds:
+        return None
+    listed = Localized(", ".join(item.en for item in kinds), "、".join(item.zh for item in kinds))
+    return say("review.masked", kinds=listed).to_json()
+
+
 class Reporting:
     """Handler of the report job."""
 
@@ -165,7 +174,7 @@ class Reporting:
             view="report",
             context={
                 "formats": formats,
-                "masked": dict(postmortem.masked),
+                "masked": _masked_words(postmortem),
                 "unsupported": list(postmortem.unsupported),
             },
             files=tuple(blob_key(incident_id, name) for name in names),

@@ -13,8 +13,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Mapping
+import lzma
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from bot.learning import case_parts as parts
 
 SCHEMA = "rca-bot/case/1"
 _LARGEST_FILE = 64 * 1024 * 1024
+_OPENERS: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 Json = dict[str, Any]
 
@@ -178,7 +181,7 @@ def case_from(files: Mapping[str, bytes], where: str) -> Case:
 
 
 def read_case(folder: Path) -> Case:
-    """Reads a case from its directory.
+    """Reads a case from its directory; any file may be stored as itself, `.gz` or `.xz`.
 
     Raises:
         BotError: a file is missing, too large or not in shape; says which.
@@ -186,15 +189,20 @@ def read_case(folder: Path) -> Case:
     files: dict[str, bytes] = {}
     try:
         for path in sorted(folder.iterdir()):
-            if path.is_file() and path.suffix in (".json", ".jsonl"):
-                if path.stat().st_size > _LARGEST_FILE:
-                    raise BotError(
-                        f"{path}: is larger than 64 MiB; no case is", reason=Reason.MALFORMED
-                    )
-                files[path.name] = path.read_bytes()
-    except OSError as error:
+            opener = _OPENERS.get(path.suffix, Path.open)
+            name = path.name.removesuffix(path.suffix) if path.suffix in _OPENERS else path.name
+            if not path.is_file() or not name.endswith((".json", ".jsonl")):
+                continue
+            with opener(path, "rb") as file:
+                content = file.read(_LARGEST_FILE + 1)
+            if len(content) > _LARGEST_FILE:
+                raise BotError(
+                    f"{path}: is larger than 64 MiB; no case is", reason=Reason.MALFORMED
+                )
+            files[name] = content
+    except (OSError, EOFError, lzma.LZMAError) as error:
         raise BotError(
-            f"{folder}: cannot be read: {error.strerror}; name the directory of a saved case",
+            f"{folder}: cannot be read: {getattr(error, 'strerror', None) or error}; name the directory of a saved case",
             reason=Reason.NOT_FOUND,
         ) from error
     return case_from(files, str(folder))

@@ -1,4 +1,4 @@
-"""Times and durations as a reader wants to see them."""
+"""Times, durations and sizes as a reader wants to see them."""
 
 from __future__ import annotations
 
@@ -71,3 +71,16 @@ def duration_text(seconds: float, locale: Locale) -> str:
     if rest:
         parts.append(f"{rest}{gap}{_SECONDS[locale]}" if gap else f"{rest} {_SECONDS[locale]}")
     return " ".join(parts[:2])
+
+
+def size_text(size_bytes: int) -> str:
+    """`12.3 KiB`; bytes below that.
+
+    >>> size_text(12_600), size_text(3 << 20)
+    ('12.3 KiB', '3.0 MiB')
+    """
+    if size_bytes < 1024:
+        return f"{size_bytes} B"
+    if size_bytes < 1 << 20:
+        return f"{size_bytes / 1024:.1f} KiB"
+    return f"{size_bytes / (1 << 20):.1f} MiB"

@@ -15,6 +15,7 @@ from bot.domain.incident import ChartRef, Incident, IncidentStatus
 from bot.domain.instant import Window, parse_rfc3339
 from bot.domain.postmortem import (
     Answer,
+    AttachedFile,
     ChainLink,
     CitedEvidence,
     DurationName,
@@ -296,8 +297,21 @@ def _timeline(entries: Sequence[Entry], directory: Mapping[str, str]) -> tuple[T
             corrected_by=corrections.get(entry.seq),
             # Earlier wordings of a message that its author took back are taken back with it.
             history=() if entry.is_withheld else entry.history,
+            files=() if entry.is_withheld else _files(entry),
         )
         for entry in entries
+    )
+
+
+def _files(entry: Entry) -> tuple[AttachedFile, ...]:
+    return tuple(
+        AttachedFile(
+            name=str(item.get("name") or "file"),
+            size_bytes=int(item.get("size") or 0),
+            media_type=str(item.get("mimetype") or ""),
+        )
+        for item in entry.data.get("files") or ()
+        if isinstance(item, Mapping)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from bot.domain.hypothesis import NOT_ESTABLISHED, Contribution, Hypothesis
@@ -9,6 +10,14 @@ from bot.domain.incident import Experiment
 from bot.domain.instant import to_rfc3339
 from bot.domain.postmortem import SCHEMA, Postmortem, TimelineLine
 from bot.domain.text import Locale, Localized
+from bot.locales import templates_root
+
+
+@cache
+def schema_text() -> str:
+    """The published JSON Schema of this shape."""
+    path = templates_root() / "report" / "postmortem.schema.json"
+    return path.read_text(encoding="utf-8")
 
 
 def document(report: Postmortem, locale: Locale) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from bot.report.blocks import (
     Table,
     Tone,
 )
-from bot.report.clock import duration_text
+from bot.report.clock import duration_text, size_text
 from bot.report.outline_cause import cause_sections
 from bot.report.outline_evidence import evidence_sections
 from bot.report.outline_followup import appendix_section, followup_sections
@@ -290,6 +290,9 @@ def _line(words: Wording, line: TimelineLine) -> Row:
         text.append(Span(words.t("timeline.withheld"), Tone.MUTED))
     else:
         text += plain(words.say(line.text))
+    for file in line.files:
+        name = words.t("timeline.file", name=file.name, size=size_text(file.size_bytes))
+        text += [Span("\n"), Span(name, Tone.MUTED)]
     for revision in line.history:
         earlier = words.t("timeline.earlier", at=words.clock.precise(revision.replaced_at))
         text += [Span("\n"), Span(earlier, Tone.MUTED), Span(words.say(revision.text), Tone.MUTED)]

@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import structlog
 
-from bot.command import Audience, Call, Command, Reply, allowed
+from bot.command import Audience, Call, Command, Reply
 from bot.domain.incident import IncidentStatus
 from bot.domain.text import Localized
-from bot.errors import BotError, CommandError, StoreError
+from bot.errors import BotError, CommandError, Reason, StoreError
 from bot.incidents.journal import UnknownIncidentError
 from bot.jobs import outbox
 from bot.jobs.services import Services
 from bot.locales import say
 from bot.message import Button, Message
+from bot.slack.gate import Actor, Door, Gate
 from bot.store import index
 from bot.store.queue import Job
 from commands import _line
@@ -29,8 +30,9 @@ _MOST_CHOICES = 5
 class Dispatcher:
     """Runs commands for the Slack surface."""
 
-    def __init__(self, services: Services, commands: Mapping[str, Command]) -> None:
+    def __init__(self, services: Services, commands: Mapping[str, Command], gate: Gate) -> None:
         self._services = services
+        self._gate = gate
         self._commands = commands
 
     def knows(self, word: str) -> bool:
@@ -48,6 +50,8 @@ class Dispatcher:
         except StoreError:
             raise
         except CommandError as error:
+            if error.reason is Reason.UNAUTHORISED:
+                await self._gate.note(Actor.of(call), f"{Door.WORD.value} {call.word}")
             reply = _error(error.text)
         except UnknownIncidentError:
             reply = _error(say("commands.unknown_incident", incident=call.incident or "INC-?"))
@@ -65,8 +69,9 @@ class Dispatcher:
         command = self._commands.get(call.word)
         if command is None:
             return _error(self._unknown(call.word))
-        if not allowed(self._services.settings.policy, call.user, command.permission):
-            return _error(say("commands.not_allowed"))
+        actor = Actor.of(call)
+        if refusal := await self._gate.refusal(Door.WORD, call.word, actor, command.permission):
+            return _error(refusal)
         if command.needs_incident and call.incident is None:
             found = await self._open_here(call.channel)
             if len(found) > 1:

@@ -29,7 +29,18 @@ START = "rca_start"
 ADD = "rca_add"
 PICK_CAUSE = "rca.pick.cause"
 
-FORMS = (SYMPTOM, REASON, MITIGATE, FIX, ACTION_ITEM, START, ADD, checks.ANSWER, checks.EDIT, report_form.EDIT)
+FORMS = (
+    SYMPTOM,
+    REASON,
+    MITIGATE,
+    FIX,
+    ACTION_ITEM,
+    START,
+    ADD,
+    checks.ANSWER,
+    checks.EDIT,
+    report_form.EDIT,
+)
 
 
 def form(callback_id: str, opaque: str, locale: Locale, **given: str) -> Json:

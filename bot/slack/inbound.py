@@ -193,10 +193,19 @@ class Inbound:
         if is_command and incident_id is not None and word in _SELF_RECORDED:
             step = surface.remember_message(channel, ts, incident_id)
             await self._services.store.commit(step, doing="keep a message's place")
+        if self._is_foreign(event):
+            # They read along and are recorded; what steers the incident is for the people of this workspace.
+            log.warning("slack.foreign", user=str(event.get("user"))[:20], channel=channel)
+            return
         await self._mention(event, word or "help", rest, incident_id, thread_ts)
         if incident_id is not None and await surface.is_gone(self._services.store, channel, ts):
             # The deletion overtook the words; what they recorded is withheld as well.
             await self._services.journal.withhold(incident_id, ts)
+
+    def _is_foreign(self, event: Json) -> bool:
+        own = self._directory.known.team
+        theirs = event.get("user_team") or event.get("team")
+        return bool(own and theirs and own != theirs)
 
     def _for_bot(self, event: Json) -> str | None:
         """The words after a mention of the bot at the beginning; all words in a direct message."""

@@ -21,6 +21,7 @@ from bot.slack import checks, forms, report_form
 from bot.slack.capture import Capture
 from bot.slack.directory import remembered_locale
 from bot.slack.dispatch import Dispatcher, private
+from bot.slack.gate import Actor, Door, Gate
 from bot.slack.home import refresh
 from bot.slack.presses import MEANINGS, Ask, Do, Say, spoken
 from bot.slack.reading import Json, text_of
@@ -40,8 +41,14 @@ class Interactions:
     """What people press and fill in."""
 
     def __init__(
-        self, services: Services, web: Web, capture: Capture, dispatcher: Dispatcher
+        self,
+        services: Services,
+        web: Web,
+        capture: Capture,
+        dispatcher: Dispatcher,
+        gate: Gate,
     ) -> None:
+        self._gate = gate
         self._services = services
         self._web = web
         self._capture = capture
@@ -81,6 +88,8 @@ class Interactions:
         payload = dict(held.get("payload") or {})
         call = self._call(body, key, "", "", str(incident) if incident else None, payload)
         url = str(body.get("response_url") or "") or None
+        if await self._is_refused(Door.BUTTON, action_id, call, url):
+            return
         match meaning:
             case Say(word=word, text=text):
                 call = replace(await self._localised(call), word=word, text=text)
@@ -175,6 +184,8 @@ class Interactions:
             payload=said.payload,
         )
         call = await self._localised(call)
+        if await self._is_refused(Door.FORM, form, call):
+            return
         match said.word:
             case "fix" | "action_item" as what:
                 if told := await self._steps.record(call, what):
@@ -195,6 +206,8 @@ class Interactions:
         call = self._call(body, key, "start", "", None)
         if body.get("callback_id") != START_HERE or not channel:
             await self._tell(call, say("slack.outdated"), key)
+            return
+        if await self._is_refused(Door.SHORTCUT, START_HERE, call):
             return
         ts = str(body.get("message_ts") or message.get("ts") or "")
         thread_ts = str(message.get("thread_ts") or ts)
@@ -240,6 +253,13 @@ class Interactions:
         except CommandError as error:
             told = error.text
         await self._tell(call, told, key, url)
+
+    async def _is_refused(self, door: Door, name: str, call: Call, url: str | None = None) -> bool:
+        refusal = await self._gate.refusal(door, name, Actor.of(call))
+        if refusal is None:
+            return False
+        await self._tell(call, refusal, call.key, url)
+        return True
 
     async def _show_home(self, user: str) -> None:
         """What was pressed in the Home tab is no longer waiting there."""

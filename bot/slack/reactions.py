@@ -15,6 +15,7 @@ from bot.jobs.services import Services
 from bot.locales import say
 from bot.slack.capture import MOST_TEXT, Capture
 from bot.slack.directory import Directory
+from bot.slack.gate import Actor, Door, Gate
 from bot.slack.reading import Json, moment, text_of
 from bot.slack.text import cut, plain
 from bot.store import surface
@@ -23,8 +24,11 @@ from bot.store import surface
 class Reactions:
     """Writes what reactions say about messages."""
 
-    def __init__(self, services: Services, directory: Directory, capture: Capture) -> None:
+    def __init__(
+        self, services: Services, directory: Directory, capture: Capture, gate: Gate
+    ) -> None:
         self._services = services
+        self._gate = gate
         self._directory = directory
         self._capture = capture
 
@@ -45,6 +49,9 @@ class Reactions:
         user = str(event.get("user") or "")
         await self._directory.names([user])
         at = moment(str(event.get("event_ts") or ts))
+        actor = Actor(user=user, at=at, key=key, incident=incident_id)
+        if await self._gate.refusal(Door.REACTION, str(event["reaction"]), actor):
+            return
         via = Via(by=user, at=at, key=key)
         words = "" if removed else await self._words(incident_id, channel, ts)
 

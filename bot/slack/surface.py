@@ -27,6 +27,7 @@ from bot.slack.app import build_app, make_client, slack_routes
 from bot.slack.capture import Capture
 from bot.slack.directory import Directory
 from bot.slack.dispatch import Dispatcher
+from bot.slack.gate import Gate
 from bot.slack.home import HOME, Home
 from bot.slack.home_view import HomeView
 from bot.slack.inbound import Inbound
@@ -76,14 +77,15 @@ class SlackSurface:
         self._catalogue = services.catalogue
         self._poster = Poster(services, self._web, self._directory, presenter)
         self._capture = Capture(services, self._web, self._directory)
-        dispatcher = Dispatcher(services, collect(commands, Command))
-        interactions = Interactions(services, self._web, self._capture, dispatcher)
+        gate = Gate(services)
+        dispatcher = Dispatcher(services, collect(commands, Command), gate)
+        interactions = Interactions(services, self._web, self._capture, dispatcher, gate)
         self._home = Home(services, self._web, self._directory, HomeView(renderer))
         self._inbound = Inbound(
             services,
             self._directory,
             self._capture,
-            Reactions(services, self._directory, self._capture),
+            Reactions(services, self._directory, self._capture, gate),
             dispatcher,
             interactions,
         )

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from redis import exceptions
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
+from redis.asyncio.sentinel import (
+    Sentinel,
+    SentinelConnectionPool,
+    SentinelManagedConnection,
+)
+from redis.commands.core import AsyncScript
 from redis.backoff import ExponentialBackoff
 
 from bot.errors import ConfigError, Reason, StoreError
@@ -23,6 +30,20 @@ LONGEST_PAUSE_SECONDS = 0.5
 
 def _retry() -> Retry:
     return Retry(ExponentialBackoff(cap=LONGEST_PAUSE_SECONDS, base=FIRST_PAUSE_SECONDS), RETRIES)
+
+
+class _MasterConnection(SentinelManagedConnection):
+    """Asks Sentinel before every connection, not only before the first.
+
+    redis-py 8 opens a broken connection again to the host that it had, so that a demoted master would be asked for ever.
+    """
+
+    async def connect_check_health(
+        self, check_health: bool = True, retry_socket_connect: bool = True
+    ) -> None:
+        """Connects to whoever is the master now."""
+        self.host, self.port = await self.connection_pool.get_master_address()
+        await super().connect_check_health(check_health, retry_socket_connect)
 
 
 def connect(url: str, *, decode: bool) -> Redis:
@@ -76,8 +97,41 @@ def connect(url: str, *, decode: bool) -> Redis:
         decode_responses=decode,
         retry=_retry(),
         retry_on_error=[exceptions.ReadOnlyError],
+        connection_class=_MasterConnection,
     )
     return master
+
+
+async def disconnect(client: Redis) -> None:
+    """Gives a client's connections back, those to its Sentinels included."""
+    await client.aclose()
+    pool = client.connection_pool
+    if isinstance(pool, SentinelConnectionPool):
+        await pool.disconnect()
+        for sentinel in pool.sentinel_manager.sentinels:
+            await sentinel.aclose()
+
+
+async def run_script(client: Redis, script: AsyncScript, arguments: Sequence[str | int]) -> Any:
+    """Runs a script where writes are taken, a fresh connection at a time.
+
+    Before Redis 7 a script that meets a replica says so as a script's error, which no client takes for READONLY.
+
+    Raises:
+        RedisError: what Redis answered in the end.
+    """
+    pause = FIRST_PAUSE_SECONDS
+    for attempt in range(RETRIES + 1):
+        try:
+            return await script(keys=[], args=list(arguments))
+        except exceptions.ResponseError as error:
+            if "READONLY" not in str(error) or attempt == RETRIES:
+                raise
+        # The old master keeps its connections; new ones are asked for, and Sentinel knows where.
+        await client.connection_pool.disconnect(inuse_connections=False)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+    raise AssertionError("unreachable")
 
 
 @asynccontextmanager

@@ -19,10 +19,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.domain.instant import parse_rfc3339, to_rfc3339
-from bot.store.connection import store_faults
+from bot.store.connection import run_script, store_faults
 from bot.store.transaction import Batch, Committed, Store
 
 _LANES = "rca:q:lanes"
+_LOST = "rca:q:lost"
 # Longer than any retry or lease, shorter than the first follow-up.
 SOON_SECONDS = 120
 MOST_OVERDUE = 1000
@@ -38,6 +39,7 @@ for _ = 1, 100 do
     local job = redis.call('GET', 'rca:q:job:' .. id)
     if not job then
       redis.call('LPOP', 'rca:q:lane:' .. lane)
+      redis.call('RPUSH', 'rca:q:lost', lane .. ' ' .. id)
     else
       redis.call('ZADD', 'rca:q:lanes', ARGV[2], lane)
       redis.call('SET', 'rca:q:lease:' .. lane, ARGV[3])
@@ -140,6 +142,12 @@ def postpone(claim: Claim, until: datetime) -> Batch:
     return _held(claim).write("DEL", f"rca:q:lease:{lane}").write("ZADD", _LANES, _ms(until), lane)
 
 
+def hurry(lane: str, now: datetime) -> Batch:
+    """The step that lets a lane which waits for a later try go on now; a lane that somebody works on is left alone."""
+    free = Batch().absent(f"rca:q:lease:{lane}")
+    return free.write("ZADD", _LANES, "XX", "LT", _ms(now), lane)
+
+
 def timer(kind: str, job_id: str, due_at: datetime, payload: Mapping[str, Any]) -> Job:
     """A job for later; it waits in a lane of its own, so that it holds nothing up."""
     return Job(kind=kind, lane=f"timer:{job_id}", payload=payload, due_at=due_at, id=job_id)
@@ -172,7 +180,7 @@ class Queue:
         token = secrets.token_hex(8)
         until = _ms(now) + int(self.lease_seconds * 1000)
         async with store_faults("claim a job"):
-            found = await self._claim(keys=[], args=[_ms(now), until, token])
+            found = await run_script(self._store.text, self._claim, [_ms(now), until, token])
         if not found:
             return None
         _, _, body, attempt = found
@@ -195,6 +203,21 @@ class Queue:
             StoreError: Redis is not reachable.
         """
         return await self._store.commit(step, doing=doing)
+
+    async def lost(self) -> tuple[str, ...]:
+        """Jobs whose body was gone before they were run, each as `lane id`; told once, then forgotten.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        async with (
+            store_faults("look for lost jobs"),
+            self._store.text.pipeline(transaction=True) as pipeline,
+        ):
+            pipeline.lrange(_LOST, 0, -1)
+            pipeline.delete(_LOST)
+            found, _ = await pipeline.execute()
+        return tuple(str(item) for item in found)
 
     async def depth(self, now: datetime | None = None) -> int:
         """How many lanes have work, leased ones and retries included; a timer that is far off is no work yet.

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from redis.asyncio import Redis
 
-from bot.store.connection import connect, store_faults
+from bot.store.connection import connect, disconnect, run_script, store_faults
 
 # Guards: ["absent", key] ["equals", key, value] ["length", stream, n]. Writes: a Redis command as a list, or
 # ["ENQUEUE", lane, due_ms, id, job_json, coalesce_key, rank]: an enqueue whose coalesce key is pending adds nothing,
@@ -133,7 +133,7 @@ class Store:
         body = json.dumps({"guards": batch.guards, "writes": batch.writes}, ensure_ascii=False)
         # cjson reads an empty object as a table without length, so empty lists stay lists by the two names above.
         async with store_faults(doing):
-            outcome, value = await self._commit(keys=[], args=[body])
+            outcome, value = await run_script(self.text, self._commit, [body])
         return Committed(Outcome(outcome), str(value))
 
     async def is_writable(self) -> bool:
@@ -167,5 +167,5 @@ class Store:
 
     async def close(self) -> None:
         """Gives the connections back."""
-        await self.text.aclose()
-        await self.binary.aclose()
+        await disconnect(self.text)
+        await disconnect(self.binary)

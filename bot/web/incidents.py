@@ -9,13 +9,14 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 
 from bot.domain.text import Locale
-from bot.errors import BotError, Reason, StoreError
+from bot.errors import BotError, CommandError, Reason, StoreError
 from bot.exporter import ExportOptions
 from bot.exporters import exporters, render_in_worker
 from bot.incidents.journal import UnknownIncidentError
-from bot.jobs.reporting import compile_report
+from bot.jobs.reporting import compare_revisions, compile_report, may_leave
 from bot.jobs.services import Services
 from bot.locales import translate
+from bot.report.document import schema_text
 from bot.store import index
 from bot.web.auth import may_read
 
@@ -44,7 +45,9 @@ class IncidentPages:
         return [
             Route("/incidents", self.listing),
             Route("/incidents/{id}", self.report),
+            Route("/incidents/{id}/report.diff", self.difference),
             Route("/incidents/{id}/report.{suffix}", self.report),
+            Route("/schemas/postmortem/1.json", self.schema),
         ]
 
     async def listing(self, request: Request) -> Response:
@@ -107,6 +110,8 @@ class IncidentPages:
         try:
             incident = (await self._services.journal.load(incident_id)).incident
             locale = _locale(request, incident.locale)
+            if (why := await may_leave(self._services, incident, "http")) is not None:
+                return JSONResponse({"error": why.in_locale(locale)}, status_code=403)
             postmortem = await compile_report(self._services, incident_id)
             written = await render_in_worker(postmortem, [suffix], ExportOptions(locale=locale))
         except UnknownIncidentError as error:
@@ -115,6 +120,35 @@ class IncidentPages:
             status = 503 if error.reason in (Reason.REFUSED, Reason.TIMEOUT) else 500
             return JSONResponse({"error": str(error)}, status_code=status)
         return Response(written[suffix].content, media_type=exporter.media_type, headers=_INERT)
+
+    async def difference(self, request: Request) -> Response:
+        """What changed in the report between two revisions (`?from=1&to=3`), as a unified diff of its statements."""
+        if not may_read(request, self._services.settings):
+            return _refused(request)
+        incident_id = request.path_params["id"]
+        before, after = (request.query_params.get(name, "") for name in ("from", "to"))
+        if not (before.isdecimal() and after.isdecimal() and len(before) < 7 and len(after) < 7):
+            error = "from and to must be numbers of revisions, as the report lists them"
+            return JSONResponse({"error": error}, status_code=400)
+        try:
+            incident = (await self._services.journal.load(incident_id)).incident
+            locale = _locale(request, incident.locale)
+            if (why := await may_leave(self._services, incident, "http")) is not None:
+                return JSONResponse({"error": why.in_locale(locale)}, status_code=403)
+            found = await compare_revisions(
+                self._services, incident_id, before=int(before), after=int(after), locale=locale
+            )
+        except (UnknownIncidentError, CommandError) as error:
+            return JSONResponse({"error": str(error)}, status_code=404)
+        except BotError as error:
+            return JSONResponse({"error": str(error)}, status_code=503)
+        text = found.text or translate(locale, "report.revision.same")
+        return PlainTextResponse(f"{text}\n", headers=_INERT)
+
+    async def schema(self, request: Request) -> Response:
+        """The published JSON Schema of the JSON export; it holds no incident, so anybody may read it."""
+        del request
+        return Response(schema_text(), media_type="application/schema+json", headers=_INERT)
 
 
 # The pages carry text from alerts and logs: even if some of it got through, it must do nothing.

@@ -10,6 +10,7 @@ from tests.bench import (
     burst,
     diagnosis,
     hypotheses,
+    report,
     slash_ack,
     storm,
 )
@@ -21,6 +22,7 @@ BENCHES = {
     "burst": burst.run,
     "diagnosis": diagnosis.run,
     "hypotheses": hypotheses.run,
+    "report": report.run,
     "slash_ack": slash_ack.run,
     "storm": storm.run,
 }

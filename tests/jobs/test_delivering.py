@@ -182,6 +182,16 @@ def test_tries_go_on_for_about_a_day():
     assert timedelta(hours=20) < timedelta(seconds=waits) < timedelta(hours=40)
 
 
+async def test_asking_again_while_it_waits_tries_at_once(door, wiki):
+    wiki.faults.append(Fault("GET", "", 429, headers={"retry-after": "3000"}))
+    await export.run(call(door, "confluence", key="first"), door.services)
+    assert [type(item) for item in await drain(door)] == [Later]
+    assert await drain(door) == []
+    await export.run(call(door, "confluence", key="second"), door.services)
+    assert Done() in await drain(door)
+    assert len(wiki.pages) == 1
+
+
 async def test_last_failure_has_a_button_that_goes_on_where_it_stopped(door, wiki, monkeypatch):
     monkeypatch.setattr(delivering, "MOST_TRIES", 5)
     wiki.faults.append(Fault("PUT", "attachment$", 500, times=5))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from datetime import timedelta
 from typing import Any
 
@@ -107,7 +108,7 @@ def test_overdue_items_and_blind_spots_are_listed_by_service() -> None:
 def test_weeks_have_no_gap() -> None:
     found = figures(past("INC-1", days_ago=60), past("INC-2", days_ago=1))
     days = [day for day, _ in found.weeks]
-    assert all(later - one == timedelta(days=7) for one, later in zip(days, days[1:], strict=False))
+    assert all(later - one == timedelta(days=7) for one, later in itertools.pairwise(days))
     assert sum(count for _, count in found.weeks) == 2
 
 

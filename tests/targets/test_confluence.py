@@ -56,7 +56,7 @@ async def test_report_becomes_a_page_with_its_charts_data_and_labels(server, set
     assert page.title == TITLE
     assert page.body == well_formed_body(page.body)
     assert page.labels == {"rca-bot", KEY}
-    assert {"02-deciding.svg", "02-deciding.csv", "INC-7.json"} <= set(page.files)
+    assert {"02-deciding.svg", "02-deciding.csv", "INC-7.json", "checklist.patch"} <= set(page.files)
     assert set(re.findall(r'ri:filename="([^"]+)"', page.body)) <= set(page.files)
     assert done.is_changed
     assert done.url is not None and done.url.startswith(server.url) and page.id in done.url

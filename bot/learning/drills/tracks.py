@@ -114,4 +114,3 @@ def _level(course: Course, stage: Stage, at: datetime) -> float:
         grown = (at - (stage.began - _GROWTH)) / _GROWTH
         return course.usual + (course.sick - course.usual) * max(0.0, grown)
     return course.sick if stage.is_sick(at) else course.usual
-

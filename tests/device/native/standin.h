@@ -96,9 +96,14 @@ static void rest(double seconds) {
   while (seconds > 0 && nanosleep(&left, &left)) {}
 }
 
-/* Uninterruptible, as inside the driver: whoever waits for its vfork child takes no signal but SIGKILL. */
+/* Uninterruptible, as inside the driver: who waits for its vfork child is in state D, and SIGTERM waits with it. */
 static void stuck(double seconds) {
-  if (vfork() == 0) { signal(SIGTERM, SIG_IGN); rest(seconds); _exit(0); }
+  sigset_t term;
+  sigemptyset(&term);
+  sigaddset(&term, SIGTERM);
+  sigprocmask(SIG_BLOCK, &term, NULL);
+  if (vfork() == 0) { rest(seconds); _exit(0); }
+  sigprocmask(SIG_UNBLOCK, &term, NULL);
 }
 
 /* Every call begins here: it may take its time, hang, crash, or answer with an error. */
