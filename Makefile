@@ -67,7 +67,7 @@ demo: demo-packages setup  ## a live incident to work through; ARGS=--headless p
 
 test: test-packages setup  ## the whole test suite
 	@$(PYTHON) -m pytest -n 2 --dist loadgroup -m "not alone and not chaos" $(ARGS)
-	@$(PYTHON) -m pytest -m alone $(ARGS)$(if $(ARGS), || [ $$? = 5 ])
+	@$(PYTHON) -m pytest -m "alone and not chaos" $(ARGS)$(if $(ARGS), || [ $$? = 5 ])
 
 lint: setup  ## style, types, import directions, spelling
 	@$(VENV)/bin/ruff check bot commands tests
@@ -101,8 +101,8 @@ bench-rca: setup  ## public root-cause benchmarks: make bench-rca BENCH=DIR OUT=
 		echo "make bench-rca: name both folders: BENCH=DIR OUT=DIR" >&2; exit 2; }
 	@$(PYTHON) -m tests.bench.rca_run $(BENCH) $(OUT) $(SCORER)
 
-chaos: test-packages setup  ## kill -9 at every named point of the durable path
-	@$(PYTHON) -m pytest -m "" tests/scenarios/test_crash.py $(ARGS)
+chaos: test-packages setup  ## longer proofs: kill -9 at every named point, every variant of the demo
+	@$(PYTHON) -m pytest -m "" tests/scenarios/test_crash.py tests/demo/test_playthrough.py $(ARGS)
 
 fuzz: test-packages setup  ## thousands of generated alert bodies, commands and thread histories
 	@HYPOTHESIS_PROFILE=long $(PYTHON) -m pytest -o timeout=0 tests/slack/test_fuzz.py tests/slack/test_home.py \

@@ -39,7 +39,9 @@ def export(
 ) -> None:
     """Compiles the report and prints the paths."""
     known = exporters()
-    wanted = [item.strip() for item in formats.split(",") if item.strip()]
+    full = {exporter.name: suffix for suffix, exporter in known.items()}
+    words = [item.strip().lower() for item in formats.split(",") if item.strip()]
+    wanted = list(dict.fromkeys(full.get(word, word) for word in words))
     unknown = [item for item in wanted if item not in known and item != CASE]
     if unknown or not wanted:
         raise typer.BadParameter(
@@ -52,7 +54,7 @@ def export(
     paths = asyncio.run(
         _export(
             load_settings(),
-            incident,
+            incident.upper(),
             out,
             [known[item] for item in wanted if item != CASE],
             chosen,

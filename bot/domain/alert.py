@@ -110,6 +110,7 @@ class AlertGroup:
     `group_key` is the sender's own correlation key, `source` the intake that read it (`alertmanager`, …).
     `truncated` counts alerts that the sender left out. `silenced`: fingerprint to what keeps it silent at its sender.
     `acknowledged_by`: who took it on at the sender, when that is what the notification says.
+    `unread`: why each alert of the notification that could not be read was left out.
     """
 
     group_key: str
@@ -122,6 +123,7 @@ class AlertGroup:
     truncated: int = 0
     silenced: Mapping[str, str] = field(default_factory=dict)
     acknowledged_by: str | None = None
+    unread: tuple[str, ...] = ()
 
     @property
     def intake(self) -> str:

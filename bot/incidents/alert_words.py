@@ -16,6 +16,7 @@ from bot.locales import say
 # What template engines leave behind where they failed: Go's error text and its empty value, and unexpanded markup.
 _BROKEN = re.compile(r"<error expanding template|<no value>|\[no value\]|\{\{[^{}]{0,500}\}\}")
 _MOST_SHOWN = 10
+_MOST_TITLE = 300
 _WHERE = ("service", "cluster", "namespace", "node", "instance", "replica", "model", "tenant")
 _WHICH = ("pod", "node", "gpu", "instance", "replica")
 
@@ -104,6 +105,9 @@ def notes_of(group: AlertGroup, now: datetime) -> list[Draft]:
         )
         for item in measured
     ]
+    if group.unread:
+        first, count = group.unread[0][:200], len(group.unread)
+        drafts.append(system_draft("note", say("intake.unread", count=count, first=first), now))
     if broken := broken_fields(group):
         text = say("intake.template_failed", fields=", ".join(broken[:_MOST_SHOWN]))
         drafts.append(system_draft("note", text, now))
@@ -137,7 +141,9 @@ def broken_fields(group: AlertGroup) -> list[str]:
 
 def title_of(group: AlertGroup) -> Localized:
     """One line for people; says how many alerts there are where the sender delivered only some."""
-    title = group.title
+    title = " ".join(group.title.split())
+    if len(title) > _MOST_TITLE:
+        title = title[: _MOST_TITLE - 1] + "…"
     if not group.truncated:
         return Localized.verbatim(title)
     delivered = len(group.alerts)

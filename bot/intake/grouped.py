@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -40,14 +41,7 @@ def read_group(
         raise PayloadError("alerts: must be a list with at least one alert")
     common_labels = texts_of(body.get("commonLabels"), "commonLabels")
     group_labels = texts_of(body.get("groupLabels"), "groupLabels")
-    alerts: list[Alert] = []
-    silenced: dict[str, str] = {}
-    for place, item in enumerate(items):
-        where = f"alerts[{place}]"
-        alert, why = _alert(object_of(item, where), where, received_at, values)
-        alerts.append(alert)
-        if why is not None:
-            silenced[alert.fingerprint] = why
+    alerts, silenced, unread = _alerts(items, received_at, values)
     status = body.get("status")
     if status not in (AlertStatus.FIRING.value, AlertStatus.RESOLVED.value):
         is_firing = any(alert.status is AlertStatus.FIRING for alert in alerts)
@@ -63,7 +57,50 @@ def read_group(
         external_url=link_of(body.get("externalURL")),
         truncated=_count(truncated),
         silenced=silenced,
+        unread=unread,
     )
+
+
+def _alerts(
+    items: Sequence[object], received_at: datetime, values: Values
+) -> tuple[list[Alert], dict[str, str], tuple[str, ...]]:
+    """The alerts, what keeps some of them silent, and what is wrong with those that cannot be read.
+
+    One that cannot be read takes none of the others along. Two of one fingerprint are the newer one, unless their
+    labels differ: then the sender's fingerprint says nothing.
+
+    Raises:
+        PayloadError: none of them can be read.
+    """
+    found: dict[str, Alert] = {}
+    silenced: dict[str, str] = {}
+    unread: list[PayloadError] = []
+    for place, item in enumerate(items):
+        where = f"alerts[{place}]"
+        try:
+            alert, why = _alert(object_of(item, where), where, received_at, values)
+        except PayloadError as error:
+            unread.append(error)
+            continue
+        known = found.get(alert.fingerprint)
+        if known is not None and known.labels != alert.labels:
+            own = fingerprint_of(alert.labels)
+            alert = replace(alert, fingerprint=own, has_own_fingerprint=False)
+            known = found.get(own)
+        if known is not None and _moment(known) > _moment(alert):
+            continue
+        found[alert.fingerprint] = alert
+        silenced.pop(alert.fingerprint, None)
+        if why is not None:
+            silenced[alert.fingerprint] = why
+    if not found:
+        raise unread[0]
+    return list(found.values()), silenced, tuple(str(error) for error in unread)
+
+
+def _moment(alert: Alert) -> tuple[datetime, datetime]:
+    """By which of two notices of one alert the newer is told: its episode, then whether that is over."""
+    return alert.starts_at, alert.ends_at or alert.starts_at
 
 
 def fingerprint_of(labels: Mapping[str, str]) -> str:

@@ -20,8 +20,12 @@ MOST_NAME = 300
 MOST_FIELDS = 200
 # Half of a surrogate pair: valid in JSON's escapes, not in UTF-8, so it could never be stored.
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# Nothing to see, and some of it turns the rest of a line round (bidirectional overrides) or ends a protocol's text.
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 # Go writes its zero time for "not set"; any offset may be beside it.
 _GO_ZERO = "0001-01-01T"
+# No alert is from before its software or from after its reader: such a time is one that was not set.
+_YEARS = range(2000, 2200)
 
 
 class PayloadError(BotError):
@@ -32,10 +36,10 @@ class PayloadError(BotError):
 
 
 def text_of(value: object, *, most: int = MOST_TEXT) -> str:
-    """Any JSON value as one text of at most `most` characters.
+    """Any JSON value as one text of at most `most` characters, without what nobody can see.
 
-    >>> text_of(True), text_of("a\ud800b"), text_of(None)
-    ('true', 'a\ufffdb', '')
+    >>> text_of(True), text_of("a\ud800b"), text_of(None), text_of("a\u202eb\x00")
+    ('true', 'a\ufffdb', '', 'a\ufffdb\ufffd')
     """
     if value is None:
         return ""
@@ -44,7 +48,7 @@ def text_of(value: object, *, most: int = MOST_TEXT) -> str:
             value = json.dumps(value, ensure_ascii=False)
         except (ValueError, RecursionError):
             value = "…"
-    return _SURROGATE.sub("\ufffd", value[:most])
+    return _UNSEEN.sub("\ufffd", _SURROGATE.sub("\ufffd", value[:most]))
 
 
 def texts_of(value: object, where: str) -> dict[str, str]:
@@ -65,7 +69,7 @@ def texts_of(value: object, where: str) -> dict[str, str]:
 
 
 def time_of(value: object, where: str) -> datetime | None:
-    """An RFC 3339 time; None for what is not set, Go's zero time included.
+    """An RFC 3339 time; None for what is not set, Go's zero time and dates out of this world included.
 
     Raises:
         PayloadError: no time, or one that has no place in UTC.
@@ -81,7 +85,7 @@ def time_of(value: object, where: str) -> datetime | None:
         at = parse_rfc3339(value)
     except (ValueError, OverflowError) as error:
         raise PayloadError(f"{where}: {shown!r} is no RFC 3339 time") from error
-    return None if at.year <= 1 else at
+    return at if at.year in _YEARS else None
 
 
 def link_of(value: object) -> str | None:

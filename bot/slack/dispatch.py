@@ -50,8 +50,6 @@ class Dispatcher:
         except StoreError:
             raise
         except CommandError as error:
-            if error.reason is Reason.UNAUTHORISED:
-                await self._gate.note(Actor.of(call), f"{Door.WORD.value} {call.word}")
             reply = _error(error.text)
         except UnknownIncidentError:
             reply = _error(say("commands.unknown_incident", incident=call.incident or "INC-?"))
@@ -69,7 +67,7 @@ class Dispatcher:
         command = self._commands.get(call.word)
         if command is None:
             return _error(self._unknown(call.word))
-        actor = Actor.of(call)
+        actor = Actor.of(await self._placed(call))
         if refusal := await self._gate.refusal(Door.WORD, call.word, actor, command.permission):
             return _error(refusal)
         if command.needs_incident and call.incident is None:
@@ -83,7 +81,19 @@ class Dispatcher:
             found = await self._open_here(call.channel)
             if len(found) == 1:
                 call = replace(call, incident=found[0].id)
-        return await command.run(call, self._services)
+        try:
+            return await command.run(call, self._services)
+        except CommandError as error:
+            if error.reason is Reason.UNAUTHORISED:
+                await self._gate.note(Actor.of(call), f"{Door.WORD.value} {call.word}")
+            raise
+
+    async def _placed(self, call: Call) -> Call:
+        """The call in the channel's only open incident where it names none: what is refused is recorded there."""
+        if call.incident is not None:
+            return call
+        found = await self._open_here(call.channel)
+        return replace(call, incident=found[0].id) if len(found) == 1 else call
 
     def _unknown(self, word: str) -> Localized:
         near = _line.nearest(word, (*self._commands, *CHINESE))

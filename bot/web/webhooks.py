@@ -158,6 +158,9 @@ class Webhooks:
             return _error(400, "the sender hung up")
         if not self._is_from_sender(request, sender, raw):
             return _error(401, _who_may(sender, self._settings))
+        encoding = request.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("", "identity"):
+            return _error(415, f"Content-Encoding {encoding[:40]}: send the body as it is")
         try:
             # Some senders of Grafana's shape write NaN as it is: there it is a value that is missing.
             constant = str if sender == "grafana" else _no_constant

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
+
+from tests.demo.processes import left_over
 
 MINUTES = 60
 
@@ -71,16 +71,6 @@ def play(site: Path, fault: str, tmp_path: Path, *more: str) -> dict[str, Any]:
     return report
 
 
-def left_over(directory: Path) -> list[list[str]]:
-    """Command lines of processes that still work in the directory of the run."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        command = process.info["cmdline"] or []
-        if any(str(directory) in word for word in command) and process.pid != os.getpid():
-            found.append(command)
-    return found
-
-
 def test_pinned_memory_contention_is_found_fixed_and_verified(site: Path, tmp_path: Path) -> None:
     report = play(site, "pinned", tmp_path)
 
@@ -97,6 +87,7 @@ def test_pinned_memory_contention_is_found_fixed_and_verified(site: Path, tmp_pa
     assert all(item["predicted"] for item in report["experiments"])
 
 
+@pytest.mark.chaos
 def test_cpu_contention_is_named_instead(site: Path, tmp_path: Path) -> None:
     report = play(site, "cpu", tmp_path)
 
@@ -109,29 +100,3 @@ def test_without_a_fault_nothing_is_established(site: Path, tmp_path: Path) -> N
 
     assert report["root_cause"]["cause"] == "not_established"
     assert not any(entry["kind"] == "alert" for entry in report["timeline"])
-
-
-def test_interrupted_demo_leaves_no_process_behind(tmp_path: Path) -> None:
-    demo = subprocess.Popen(
-        [
-            sys.executable, "-m", "bot.cli", "demo",
-            "--port", "0", "--data-dir", str(tmp_path),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=tmp_path,
-    )  # fmt: skip
-    assert demo.stdout is not None
-    said = ""
-    while "page " not in said:
-        line = demo.stdout.readline()
-        assert line, f"the demo ended early: {said}"
-        said += line
-    assert left_over(tmp_path) != []
-
-    demo.send_signal(signal.SIGTERM)
-    demo.wait(90)
-    demo.stdout.close()
-
-    assert left_over(tmp_path) == []

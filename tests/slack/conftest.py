@@ -96,8 +96,10 @@ class Stage:
         return await self.until(find, what)
 
     async def reply(self, thread: str, check: Callable[[SeenMessage], bool]) -> SeenMessage:
+        # A channel takes a message a second, and a step says several things.
         return await self.client.wait_for(
             lambda m: m.is_reply and m.only_for is None and check(m),
+            30.0,
             channel=CHANNEL,
             thread_ts=thread,
         )
