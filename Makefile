@@ -12,7 +12,7 @@ HOST_PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 
 DEMO_PACKAGES := redis-server prometheus prometheus-alertmanager fonts-noto-cjk \
 	libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0
-TEST_PACKAGES := $(DEMO_PACKAGES) chromium poppler-utils gcc libc6-dev
+TEST_PACKAGES := $(DEMO_PACKAGES) chromium poppler-utils gcc libc6-dev git
 LAB_PACKAGES := gcc libc6-dev nftables iproute2
 
 ARGS ?=
@@ -21,7 +21,7 @@ BENCH ?=
 SCORER ?= $(wildcard $(dir $(patsubst %/,%,$(BENCH)))score.py)
 OUT ?= predictions.json
 
-.PHONY: help setup demo test lint fix bench bench-rca lab lab-packages chaos fuzz cases lock wheel clean demo-packages test-packages
+.PHONY: help setup demo test lint fix gpu bench bench-rca lab lab-packages chaos fuzz cases lock wheel clean demo-packages test-packages
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / — /'
@@ -88,6 +88,9 @@ lab-packages:
 lab: lab-packages setup  ## real faults on this machine, found by a real agent; needs root
 	@$(PYTHON) -m pytest tests/lab $(ARGS)
 
+gpu: setup  ## the whole catalogue of probes on this machine's real GPU, in five minutes
+	@$(PYTHON) -m pytest -s tests/gpu $(ARGS)
+
 bench: test-packages setup  ## figures, as ratios against a peer in the same run
 	@$(PYTHON) -m tests.bench $(ARGS)
 
@@ -106,7 +109,7 @@ chaos: test-packages setup  ## longer proofs: kill -9 at every named point, ever
 
 fuzz: test-packages setup  ## thousands of generated alert bodies, commands and thread histories
 	@HYPOTHESIS_PROFILE=long $(PYTHON) -m pytest -o timeout=0 tests/slack/test_fuzz.py tests/slack/test_home.py \
-		tests/slack/test_text.py tests/commands tests/intake tests/web $(ARGS)
+		tests/slack/test_text.py tests/commands tests/intake tests/web tests/contracts/test_every_intake.py $(ARGS)
 
 lock:  ## resolve the dependencies anew
 	@$(PYTHON) -m pip install -q uv

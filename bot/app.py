@@ -202,6 +202,7 @@ def build_services(
         beginnings.for_new,
         beginnings.for_news,
         beginnings.for_recovery,
+        beginnings.for_words,
     )
     responding = Responding(journal, beginnings.for_news)
     shelf = open_shelf(settings, store)

@@ -59,10 +59,14 @@ class _Strict(BaseModel):
 
 
 class ChannelSettings(_Strict):
-    """One attached channel; `alert_bots` maps a bot id to the intake that reads its messages."""
+    """One attached channel; `alert_bots` maps a bot id to the intake that reads its messages.
+
+    locale: the language of the incidents there, where it is not the deployment's.
+    """
 
     id: str
     alert_bots: dict[str, str] = {}
+    locale: Locale | None = None
     verbosity: str = Field(default="normal", pattern="^(quiet|normal|chatty)$")
 
 
@@ -240,6 +244,11 @@ class Settings(_Strict):
     def channel(self, channel_id: str) -> ChannelSettings | None:
         """The settings of an attached channel that is listed."""
         return next((entry for entry in self.channels if entry.id == channel_id), None)
+
+    def locale_of(self, channel_id: str) -> Locale:
+        """The language of a channel's incidents."""
+        entry = self.channel(channel_id)
+        return entry.locale if entry is not None and entry.locale is not None else self.locale
 
     def route(self, labels: Mapping[str, str]) -> RouteSettings | None:
         """The first route whose labels all match; else the alert channel, if there is one."""

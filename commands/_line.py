@@ -35,6 +35,7 @@ _FIRST_WORD = re.compile(r"^([^\s:：,，、]+)[:：,，、\s]+")
 _SEVERITY = re.compile(
     r"^[sｓ][eｅ][vｖ][\u2010-\u2015\u2212\uff0d-]?([1-4１-４])(?:[\s:：,，、]+|$)", re.IGNORECASE
 )
+_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
 _AGO = re.compile(r"\s*(?:ago|前|之前|以前)$", re.IGNORECASE)
 
 
@@ -95,8 +96,9 @@ def first(text: str) -> tuple[str, str]:
 
 
 def said(text: str) -> str:
-    """A person's words for the record: their lines stay, the marks around all of them go."""
-    return _typed.unquoted(_typed.cleaned(text))
+    """A person's words for the record: their lines stay, and what is pasted as code; the marks around all of it go."""
+    words = _typed.cleaned(text)
+    return _typed.unquoted(words if "```" in words else _GAP.sub(" ", words))
 
 
 def _value(text: str, start: int, limit: int, *, is_long: bool) -> tuple[str, int]:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from bot.command import Call, Reply, command
 from bot.errors import CommandError, Reason
 from bot.jobs import delivering, requests
-from bot.jobs.delivering import TITLES, refused
+from bot.jobs.delivering import refused
+from bot.jobs.delivery_news import TITLES
 from bot.jobs.services import Services
 from bot.locales import say
 from bot.targets import targets

@@ -29,7 +29,9 @@ async def search_incidents(call: Call, services: Services) -> Reply:
     pasts = await services.archive.pasts()
     hits = search(text, pasts)
     # Only what was found is asked about: each channel is a question to Slack.
-    allowed = await readable_by(call.user, [hit.past for hit in hits], services.members)
+    allowed = await readable_by(
+        call.user, call.channel, [hit.past for hit in hits], services.members
+    )
     visible = {past.id for past in allowed}
     shown_hits = [hit for hit in hits if hit.past.id in visible]
     return shown(

@@ -33,7 +33,7 @@ async def stats(call: Call, services: Services) -> Reply:
     return shown(
         "stats",
         {
-            "days": round(seconds / 86400, 1),
+            "days": f"{seconds / 86400:.3g}",
             "count": found.count,
             "open": found.open,
             "drills": found.drills,

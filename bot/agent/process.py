@@ -110,6 +110,11 @@ class ChildProcess:
         finally:
             if self.is_alive:
                 gone.cancel()
+            else:
+                self._close_pipes()
+        await gone
+
+    def _close_pipes(self) -> None:
         for task in (self._error_reader, self._pending):
             if task is not None:
                 task.cancel()
@@ -117,7 +122,6 @@ class ChildProcess:
         transport = getattr(self._process, "_transport", None)
         if isinstance(transport, asyncio.SubprocessTransport):
             transport.close()
-        await gone
 
     def sweep(self, number: signal.Signals) -> None:
         """Signals what the child started and left behind; for the moment in which the child itself has ended.

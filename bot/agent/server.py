@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -74,7 +75,8 @@ class AgentServer:
                 Route("/v1/probes", self._catalogue),
                 Route("/v1/probes/{name:path}", self._probe, methods=["POST"]),
                 Route("/v1/artefacts/{id:path}", self._artefact),
-            ]
+            ],
+            exception_handlers={404: self._unknown, 405: self._unknown},
         )
 
     async def _healthz(self, _request: Request) -> Response:
@@ -83,6 +85,16 @@ class AgentServer:
     async def _metrics_page(self, _request: Request) -> Response:
         self._metrics.hung.set(len(self._runner.hung))
         return PlainTextResponse(self._metrics.page(), media_type=AgentMetrics.CONTENT_TYPE)
+
+    async def _unknown(self, request: Request, error: Exception) -> Response:
+        """A path or method that is none: somebody tries doors, which the audit should tell."""
+        is_method = isinstance(error, HTTPException) and error.status_code == 405
+        refused = (
+            Refused(405, "wrong_method", "this path is not asked that way")
+            if is_method
+            else Refused(404, "unknown_path", "there is nothing at this path")
+        )
+        return await self._refuse(request, "", refused)
 
     async def _catalogue(self, request: Request) -> Response:
         try:

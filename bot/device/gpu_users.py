@@ -12,6 +12,8 @@ from bot.device.nvml import NvmlLibrary
 from bot.device.proc import ProcRoot
 from bot.errors import ProbeError
 
+UNSEEN_BYTES = 2**30
+"""Our judgement: above what driver and firmware keep for themselves; in a container the driver may list nobody."""
 _MOST_PID = 2**22
 """Source: Linux include/linux/threads.h, PID_MAX_LIMIT."""
 
@@ -59,6 +61,12 @@ def read_users(
         if isinstance(listed, Unread):
             gaps.append(f"GPU {gpu.index} processes: {listed.state.value} {listed.detail}".strip())
             continue
+        used, _ = gpu.memory()
+        if not listed and not isinstance(used, Unread) and used > UNSEEN_BYTES:
+            gaps.append(
+                f"GPU {gpu.index}: {used / 2**30:.1f} GiB are used and no process is listed; whoever holds them is "
+                "not seen from here"
+            )
         for pid, memory in listed.items():
             user = _user(proc, gpu.index, pid, memory, uptime)
             if user is None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ SAMPLE_HERTZ = 50
 """Source: py-spy's default is 100; half of it halves the reads of a production process."""
 _START_SECONDS = 10.0
 """What a profiler may take beyond its time to start and to write its file."""
+_GRACE_SECONDS = 3.0
+"""For a profiler that is asked to end: py-spy detaches and writes its file within a second."""
 _HTTP_SECONDS = 10.0
 _ANSWER_BYTES = 64 * 1024
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
@@ -64,11 +67,17 @@ def record_python(
             *("--format", "speedscope", "--threads", "--idle"),
             "--native" if is_native else "--nonblocking",
         ]
-        done = _run(command, seconds + _START_SECONDS, folder)
-        # Some tools leave their target stopped (benfred/py-spy#390); look, and say so.
-        is_stopped = False
-        with contextlib.suppress(ProbeError):
-            is_stopped = proc.task(task.pid).state == "T" and task.state != "T"
+        try:
+            done = _run(command, seconds + _START_SECONDS, folder)
+        except ProbeError as late:
+            path.unlink(missing_ok=True)
+            if _was_stopped(proc, task):
+                raise ProbeError(
+                    f"{late}; process {task.pid} stands stopped (state T) since, send it SIGCONT",
+                    reason=late.reason,
+                ) from late
+            raise
+        is_stopped = _was_stopped(proc, task)
         if done.returncode == 0:
             name = f"{_UNSAFE.sub('_', task.comm)}-{task.pid}.speedscope.json"
             artefact = folder.keep(path, name, "application/json")
@@ -78,6 +87,13 @@ def record_python(
         if failure.reason is not Reason.UNSUPPORTED:
             raise failure
     raise failure
+
+
+def _was_stopped(proc: ProcRoot, task: TaskStat) -> bool:
+    """Some tools leave their target stopped (benfred/py-spy#390); looked at after every run, and said."""
+    with contextlib.suppress(ProbeError):
+        return proc.task(task.pid).state == "T" and task.state != "T"
+    return False
 
 
 def record_gpus(seconds: float, folder: ArtefactFolder) -> Capture:
@@ -169,22 +185,35 @@ def _run(
     command: Sequence[str], timeout_seconds: float, folder: ArtefactFolder
 ) -> subprocess.CompletedProcess[bytes]:
     """Fixed words and numbers only; the profiler's own temporary files stay in the agent's folder."""
+    name = Path(command[0]).name
     try:
-        return subprocess.run(
+        process = subprocess.Popen(
             command,
-            capture_output=True,
-            timeout=timeout_seconds,
-            check=False,
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env={**os.environ, "TMPDIR": str(folder.path), "HOME": str(folder.path)},
         )
-    except subprocess.TimeoutExpired as error:
-        raise ProbeError(
-            f"{Path(command[0]).name} did not end within {timeout_seconds:g} s",
-            reason=Reason.TIMEOUT,
-        ) from error
     except OSError as error:
-        raise ProbeError(f"{Path(command[0]).name} cannot be started: {error.strerror}") from error
+        raise ProbeError(f"{name} cannot be started: {error.strerror}") from error
+    with process:
+        try:
+            output, errors = process.communicate(timeout=timeout_seconds)
+        except subprocess.TimeoutExpired as error:
+            _end(process)
+            raise ProbeError(
+                f"{name} did not end within {timeout_seconds:g} s", reason=Reason.TIMEOUT
+            ) from error
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Asks first: a profiler that is killed while it holds its target can leave it stopped (benfred/py-spy#390)."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.communicate(timeout=_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def _switch(url: str, word: str) -> None:

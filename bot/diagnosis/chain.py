@@ -72,7 +72,9 @@ def undecided(weighed: Mapping[str, Weighed], facts: Facts, catalogue: Catalogue
     for name, item in weighed.items():
         for link in catalogue.causes[name].deeper:
             below = weighed.get(link.cause)
-            if below is None or below.is_refuted or is_established(below) or link.test is None:
+            if below is None or below.is_refuted or link.test is None:
+                continue
+            if _joined(item, below, link, facts, catalogue) is not None:
                 continue
             bench = Bench(facts, catalogue, item.node)
             unseen = sum(rule.weight for rule in below.unseen)

@@ -143,7 +143,11 @@ class _Reader:
             if not metrics_in(query) <= self.names:
                 continue
             by_instance = self.scope.by_instance(query)
-            by_pod = self.scope.by_pod(query) if self.progress.pods_only else ()
+            by_pod = (
+                (*self.scope.by_pod(query), *self.scope.by_model(query))
+                if self.progress.pods_only
+                else ()
+            )
             texts = (self.scope.fill(query), *((by_instance,) if by_instance else ()), *by_pod)
             if await self._first(signal, texts):
                 await self._more(signal, query)

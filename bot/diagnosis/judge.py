@@ -40,6 +40,7 @@ from bot.source import LogLine
 _TOGETHER_SECONDS = 120.0
 """Two moves that one thing brought about begin within this time and one scrape. Basis: judgement; both are rates."""
 
+_EXCERPT = 240
 _NEIGHBOUR_SIGNALS = ("writes.others", "host.cpu_neighbour")
 
 
@@ -65,11 +66,16 @@ _UNKNOWN = Judgement(verdict=Verdict.UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Judges tests for one node, or for the whole service when `node` is None."""
+    """Judges tests for one node, or for the whole service when `node` is None.
+
+    strict: a clean finding of one node holds for the service only when every node was looked at; asked of what is to
+        exclude a cause.
+    """
 
     facts: Facts
     catalogue: Catalogue
     node: str | None
+    strict: bool = False
 
     def judge(self, test: Test) -> Judgement:
         """The verdict on a test."""
@@ -169,7 +175,7 @@ class Bench:
         is_clean = known.clean and all(
             any(finding.id == test.finding for finding in result.findings) for result in results
         )
-        if is_clean and len(results) < len(nodes):
+        if is_clean and self.strict and len(results) < len(nodes):
             # One clean node says nothing of those that nobody could look at; one sick node is enough.
             return _UNKNOWN
         for result in results if is_clean or not known.clean else ():
@@ -232,8 +238,9 @@ class Bench:
                     source=EvidenceSource.LOGS,
                     plugin="logs",
                     summary=say(
-                        "diagnosis.log.found", count=len(lines), who=who, line=first.text[:200]
-                    ),
+                        "diagnosis.log.found", count=len(lines), who=who,
+                        line=_excerpt(first.text, test.pattern),
+                    ),  # fmt: skip
                     query=f"|~ {test.pattern}",
                     window=Window(at, _moment(lines[-1].at_ns)),
                     samples=len(lines),
@@ -301,7 +308,11 @@ def _holds(test: SignalTest, item: Observation) -> bool | None:
         if usual:
             moved = Movement.FLAT
     calm = test.movement in (Movement.NOT_UP, Movement.NOT_DOWN)
-    if calm and moved is Movement.FLAT and item.is_lost_in_noise(test.ratio, test.delta):
+    if (
+        moved is Movement.FLAT
+        and item.is_lost_in_noise(test.ratio, test.delta)
+        and (calm or _points(item) is test.movement)
+    ):
         # It stands elsewhere than before, but the time before was too restless to call that a move or calm.
         return None
     match test.movement:
@@ -313,6 +324,10 @@ def _holds(test: SignalTest, item: Observation) -> bool | None:
             return moved is not Movement.UP
         case Movement.NOT_DOWN:
             return moved is not Movement.DOWN
+
+
+def _points(item: Observation) -> Movement:
+    return Movement.UP if item.delta > 0 else Movement.DOWN
 
 
 def _rises(test: SignalTest, item: Observation) -> bool | None:
@@ -350,6 +365,15 @@ def _says(pattern: str | None, text: str) -> bool:
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
+
+
+def _excerpt(text: str, pattern: str) -> str:
+    """The beginning of a line, and of a long one the part that matched as well."""
+    match = _compiled(pattern).search(text)
+    if len(text) <= _EXCERPT or match is None or match.end() <= _EXCERPT:
+        return text[:_EXCERPT]
+    half = _EXCERPT // 2
+    return f"{text[:half]} … {text[max(half, match.start() - 20) : match.end() + 20][:half]}"
 
 
 def _verdict(holds: bool) -> Verdict:

@@ -26,6 +26,9 @@ _FEWEST_LINES = 12.0
 Source: Poisson's law.
 """
 
+_FORERUN_SECONDS = 1_800.0
+"""How long before the symptom what brought it about may have begun to move within one window. Basis: judgement."""
+
 _SMOOTHED = 4
 """Samples of a gauge that are taken together for its noise, as many as a rate spans, so that both are judged alike."""
 
@@ -249,9 +252,24 @@ def observe(
         series=series,
         noise=_noise_of_gauge(before, during, query) if source == "metrics" else None,
     )
+    if observation.is_lost_in_noise() and (own := _own_start(found, start, end)) is not None:
+        # It moved before the symptom did, so the time before the symptom mixes both of its levels.
+        earlier = [value for at, value in found if at < own - settle_seconds]
+        if len(earlier) >= FEWEST_BEFORE:
+            noise = _noise_of_gauge(earlier, during, query) if source == "metrics" else None
+            observation = replace(observation, before=spread(earlier), noise=noise)
     if observation.moved() in (Movement.UP, Movement.DOWN):
         return _with_onset(observation, found, end, settle_seconds)
     return observation
+
+
+def _own_start(found: list[tuple[float, float]], start: float, end: float) -> float | None:
+    """Since when a series stands where it stands now, if that is shortly before the incident; else None."""
+    shift = find_shift([pair for pair in found if pair[0] <= end])
+    if shift is None or shift.end is not None:
+        return None
+    own = shift.onset.timestamp()
+    return own if start - _FORERUN_SECONDS <= own < start else None
 
 
 def _noise_of_gauge(before: list[float], during: list[float], query: str) -> float | None:

@@ -19,6 +19,7 @@ _SERVICE_PROBES = frozenset(
     }
 )  # fmt: skip
 _HEAVY_PROBES = frozenset({"golden_set", "h2d_bandwidth"})
+_SHORTEST_WORD = 3
 _ON_DEMAND = frozenset({"profile"})
 """Probes whose result is a file for a person; they rank nothing and run only when somebody asks."""
 
@@ -75,6 +76,14 @@ class Scope:
             )
             for label in (("exported_pod", "pod") if "$host" in query else ("pod",))
         )
+
+    def by_model(self, query: str) -> tuple[str, ...]:
+        """The same question to a model server that names only its model: by a model that the service's name contains."""
+        if self.service.selectors or "$service" not in query or "nv_" not in query:
+            return ()
+        words = dict.fromkeys([self.service.name, *re.split(r"[-_.]", self.service.name)])
+        models = any_of(word for word in words if len(word) >= _SHORTEST_WORD)
+        return (self.fill(query.replace("$service", f'model=~"{models}"')),)
 
     def recorded(self, name: str) -> tuple[str, ...]:
         """A recording rule's series of this service."""

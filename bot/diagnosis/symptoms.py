@@ -16,9 +16,11 @@ from bot.diagnosis.observation import (
     points,
     zero_filled,
 )
+from bot.diagnosis.tracing import silent_since, trace_paths
 from bot.diagnosis.wording import describe, describe_standing
 from bot.domain.hypothesis import Symptom
 from bot.domain.instant import Window
+from bot.locales import say
 
 _LASTING_RATE, _LASTING_STEPS = 120.0, 2
 """What a deviation of a rate must last beyond its window: two minutes and two scrapes; a shorter one is a blip.
@@ -166,6 +168,8 @@ def _without_onset(collected: Collected, catalogue: Catalogue) -> Incident:
                 sightings.append(
                     Sighting(kind=signal.symptom, symptom=symptom, observation=observation)
                 )
+    if not sightings and (silent := _no_traces(collected)):
+        return silent
     unique = {sighting.kind: sighting for sighting in reversed(sightings)}
     return Incident(
         window=window,
@@ -173,6 +177,29 @@ def _without_onset(collected: Collected, catalogue: Catalogue) -> Incident:
         is_seen=bool(unique),
         is_over=False,
         sightings=tuple(unique[kind] for kind in sorted(unique)),
+    )
+
+
+def _no_traces(collected: Collected) -> Incident | None:
+    """Traces that stopped coming while nothing else went wrong, for sites whose collector is not scraped."""
+    last = silent_since(
+        trace_paths(collected.spans, collected.request.service), collected.request.at
+    )
+    if last is None:
+        return None
+    symptom = Symptom(
+        id=SymptomKind.TRACES_MISSING.value,
+        summary=say("diagnosis.observation.traces_stopped", since=f"{last:%H:%M:%S}Z"),
+        since=last,
+    )
+    return Incident(
+        window=Window(last, collected.request.at),
+        earliest=last,
+        is_seen=True,
+        is_over=False,
+        sightings=(
+            Sighting(kind=SymptomKind.TRACES_MISSING, symptom=symptom, observation=None),
+        ),
     )
 
 

@@ -71,6 +71,7 @@ def weigh(cause: Cause, facts: Facts, catalogue: Catalogue) -> Weighed:
 
 def _on(cause: Cause, node: str | None, facts: Facts, catalogue: Catalogue) -> Weighed:
     bench = Bench(facts, catalogue, node)
+    excluding = Bench(facts, catalogue, node, strict=True)
     moves: list[Move] = []
     unseen: list[EvidenceRule] = []
     for rule in cause.evidence:
@@ -88,7 +89,7 @@ def _on(cause: Cause, node: str | None, facts: Facts, catalogue: Catalogue) -> W
     refuted_by = tuple(
         (refuter, judgement)
         for refuter in cause.refuters
-        if (judgement := bench.judge(refuter.test)).verdict is Verdict.TRUE
+        if (judgement := excluding.judge(refuter.test)).verdict is Verdict.TRUE
     )
     log_odds = math.log(cause.prior / (1 - cause.prior)) + sum(move.weight for move in moves)
     if refuted_by:

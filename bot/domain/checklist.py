@@ -50,7 +50,8 @@ class ChecklistChange:
     """A proposed change: `diff` is a unified diff, `reason` why (or why not).
 
     checklist: the id of the checklist that it changes; `causes/<id>` or `monitoring/<name>` for a file of its own.
-    by: who decided; None while it is proposed. is_edited: whether a person reworded it first.
+    why: the reason in both languages; None where its author took it back. by: who decided; None while it is proposed.
+    is_edited: whether a person reworded it first.
     """
 
     n: int
@@ -59,6 +60,7 @@ class ChecklistChange:
     reason: str | None = None
     status: ProposalStatus = ProposalStatus.PROPOSED
     kind: ProposalKind = ProposalKind.CHECK
+    why: Localized | None = None
     by: str | None = None
     is_edited: bool = False
 

@@ -31,12 +31,16 @@ def fold_checklist(incident: Incident, entry: Entry) -> Incident:
             )
         case "accepted" | "declined":
             status = _DECISIONS[entry.op]
-            reason = entry.text.en if entry.op == "declined" and entry.text else None
+            said = entry.text if entry.op == "declined" else None
             return _changed(
                 incident,
                 int(data["n"]),
                 lambda item: replace(
-                    item, status=status, reason=reason or item.reason, by=entry.author
+                    item,
+                    status=status,
+                    reason=said.en if said else item.reason,
+                    why=said or item.why,
+                    by=entry.author,
                 ),
             )
         case "none":
@@ -61,6 +65,7 @@ def _proposed(incident: Incident, entry: Entry) -> Incident:
         diff=data["diff"],
         reason=entry.text.en if entry.text else None,
         kind=ProposalKind(data.get("kind", ProposalKind.CHECK.value)),
+        why=entry.text,
     )
     if proposed.kind.is_monitoring:
         others = tuple(item for item in incident.monitoring_changes if item.n != proposed.n)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from bot.domain.alert import Alert, AlertGroup
 from bot.domain.incident import Incident, IncidentStatus
 from bot.domain.projection import all_resolved
+from bot.domain.text import Localized
 from bot.domain.timeline import Draft, EntryKind
 from bot.incidents.alert_words import (
     acknowledged_draft,
@@ -40,12 +41,14 @@ class Joining:
         clock: Clock,
         jobs_for_news: Callable[[Incident], Sequence[Job]],
         jobs_for_recovery: Callable[[Incident], Sequence[Job]],
+        jobs_for_words: Callable[[Incident, Sequence[Localized]], Sequence[Job]],
     ) -> None:
         self._store = store
         self._journal = journal
         self._clock = clock
         self._jobs_for_news = jobs_for_news
         self._jobs_for_recovery = jobs_for_recovery
+        self._jobs_for_words = jobs_for_words
 
     async def join(
         self, incident_id: str, group: AlertGroup, keys: GroupKeys, twin: str | None
@@ -63,8 +66,12 @@ class Joining:
                 await self._silence(incident_id, alert, group, now)
         extra = _held_by(incident_id, keys) if twin is not None else Batch()
 
+        said: list[Localized] = []
+
         def news(ledger: Ledger) -> list[Draft]:
-            return _news(ledger.incident, group, now, is_twin=twin is not None)
+            drafts = _news(ledger.incident, group, now, is_twin=twin is not None)
+            said[:] = [draft.text for draft in drafts if draft.kind is EntryKind.ALERT]
+            return drafts
 
         ledger = await self._journal.load(incident_id)
         if not news(ledger):
@@ -82,7 +89,8 @@ class Joining:
             recovered = after.status is IncidentStatus.RECOVERED
             is_now = recovered and ledger.incident.status is not IncidentStatus.RECOVERED
             more = self._jobs_for_recovery(after) if is_now and not asked else ()
-            return (*self._jobs_for_news(after), *more)
+            words = self._jobs_for_words(after, said)
+            return (*self._jobs_for_news(after), *words, *more)
 
         await self._journal.record(incident_id, news, jobs=jobs, extra=extra)
 

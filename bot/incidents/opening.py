@@ -9,6 +9,7 @@ from datetime import datetime
 from bot.domain.alert import Alert, AlertGroup, AlertStatus
 from bot.domain.incident import Incident
 from bot.domain.responder import Severity
+from bot.domain.text import Localized
 from bot.errors import BotError, Reason, StoreError
 from bot.incidents import storms
 from bot.incidents.alert_words import (
@@ -57,15 +58,15 @@ class Received:
     is_new: bool = False
 
 
-def _nothing(_: Incident) -> Sequence[Job]:
+def _nothing(*_: object) -> Sequence[Job]:
     return ()
 
 
 class Openings:
     """The door through which incidents begin.
 
-    jobs_for_new, jobs_for_news and jobs_for_recovery say what is to be done when one opens, changes, or when all its
-    alerts are over; they are queued in the same transaction.
+    jobs_for_new, jobs_for_news, jobs_for_recovery and jobs_for_words say what is to be done when one opens, changes, when
+    all its alerts are over, and what is said of the alerts that joined; they are queued in the same transaction.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Openings:
         jobs_for_new: Callable[[str, Opening], Sequence[Job]],
         jobs_for_news: Callable[[Incident], Sequence[Job]],
         jobs_for_recovery: Callable[[Incident], Sequence[Job]] = _nothing,
+        jobs_for_words: Callable[[Incident, Sequence[Localized]], Sequence[Job]] = _nothing,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -86,7 +88,9 @@ class Openings:
         self._clock = clock
         self._jobs_for_new = jobs_for_new
         self._grouping = Grouping(store, journal, inventory)
-        self._joining = Joining(store, journal, clock, jobs_for_news, jobs_for_recovery)
+        self._joining = Joining(
+            store, journal, clock, jobs_for_news, jobs_for_recovery, jobs_for_words
+        )
         self._heartbeats = Heartbeats(store, settings, clock)
 
     async def open(self, opening: Opening, *, once: str, incident_id: str | None = None) -> Taken:
@@ -252,10 +256,10 @@ class Openings:
             return step.extend(alert_memory.note(_sightings(group.alerts, now, words)))
 
         return Opening(
-            title=title.in_locale(self._settings.locale),
+            title=title.in_locale(self._settings.locale_of(channel)),
             channel=channel,
             severity=_severity(severity or labels.get("severity", "")),
-            locale=self._settings.locale,
+            locale=self._settings.locale_of(channel),
             source=group.source,
             services=(service.name,) if service else (),
             thread_ts=thread_ts,

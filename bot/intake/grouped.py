@@ -41,16 +41,16 @@ def read_group(
         raise PayloadError("alerts: must be a list with at least one alert")
     common_labels = texts_of(body.get("commonLabels"), "commonLabels")
     group_labels = texts_of(body.get("groupLabels"), "groupLabels")
-    alerts, silenced, unread = _alerts(items, received_at, values)
-    status = body.get("status")
-    if status not in (AlertStatus.FIRING.value, AlertStatus.RESOLVED.value):
-        is_firing = any(alert.status is AlertStatus.FIRING for alert in alerts)
-        status = AlertStatus.FIRING if is_firing else AlertStatus.RESOLVED
+    root = body.get("status")
+    # What an alert without a status of its own is; unknown is never over.
+    group_status = "resolved" if root == AlertStatus.RESOLVED.value else "firing"
+    alerts, silenced, unread = _alerts(items, group_status, received_at, values)
+    is_firing = any(alert.status is AlertStatus.FIRING for alert in alerts)
     truncated = body.get("truncatedAlerts")
     return AlertGroup(
         group_key=_group_key(body, group_labels or common_labels, alerts),
         source=source,
-        status=AlertStatus(status),
+        status=AlertStatus.FIRING if is_firing else AlertStatus.RESOLVED,
         alerts=tuple(alerts),
         common_labels=common_labels or _shared(alerts),
         common_annotations=texts_of(body.get("commonAnnotations"), "commonAnnotations"),
@@ -62,7 +62,7 @@ def read_group(
 
 
 def _alerts(
-    items: Sequence[object], received_at: datetime, values: Values
+    items: Sequence[object], group_status: str, received_at: datetime, values: Values
 ) -> tuple[list[Alert], dict[str, str], tuple[str, ...]]:
     """The alerts, what keeps some of them silent, and what is wrong with those that cannot be read.
 
@@ -78,7 +78,7 @@ def _alerts(
     for place, item in enumerate(items):
         where = f"alerts[{place}]"
         try:
-            alert, why = _alert(object_of(item, where), where, received_at, values)
+            alert, why = _alert(object_of(item, where), where, group_status, received_at, values)
         except PayloadError as error:
             unread.append(error)
             continue
@@ -120,10 +120,10 @@ def _group_key(body: Mapping[str, Any], labels: Mapping[str, str], alerts: list[
 
 
 def _alert(
-    value: Mapping[str, Any], where: str, received_at: datetime, values: Values
+    value: Mapping[str, Any], where: str, group_status: str, received_at: datetime, values: Values
 ) -> tuple[Alert, str | None]:
     labels = texts_of(value.get("labels"), f"{where}.labels")
-    status, silent = _status(value.get("status", "firing"), f"{where}.status")
+    status, silent = _status(value.get("status") or group_status, f"{where}.status")
     start = time_of(value.get("startsAt"), f"{where}.startsAt")
     starts_at = start or received_at
     ends_at = None

@@ -36,7 +36,7 @@ class PayloadError(BotError):
 
 
 def text_of(value: object, *, most: int = MOST_TEXT) -> str:
-    """Any JSON value as one text of at most `most` characters, without what nobody can see.
+    r"""Any JSON value as one text of at most `most` characters, without what nobody can see.
 
     >>> text_of(True), text_of("a\ud800b"), text_of(None), text_of("a\u202eb\x00")
     ('true', 'a\ufffdb', '', 'a\ufffdb\ufffd')

@@ -15,6 +15,7 @@ from bot.jobs import outbox, requests
 from bot.jobs.delivering import issues_in_step
 from bot.jobs.followups import first_timers, timers_of
 from bot.jobs.storms import list_job
+from bot.jobs.verbosity import Verbosity, level_of
 from bot.locales import say
 from bot.message import Button, Message
 from bot.settings import Settings
@@ -22,6 +23,9 @@ from bot.store.queue import Job
 
 HEAD_START_SECONDS = 0.2
 """How long search and charts wait after an opening: several times what the card takes (our measurement: 20-30 ms)."""
+
+MOST_WORDS = 20
+"""How many alerts of one notification are named in the thread; the timeline has them all."""
 
 # Incidents of the bot's own making: no service to ask about, nothing to search for.
 _OWN = (storms.SOURCE, heartbeats.SOURCE)
@@ -60,6 +64,13 @@ class Beginnings:
             return (*_work(incident.id, lane, (), self._clock()), *timers)
         issues = () if incident.drill else issues_in_step(incident, self._settings)
         return (outbox.card_job(incident), *timers, *_recalled(incident), *issues)
+
+    def for_words(self, incident: Incident, words: Sequence[Localized]) -> Sequence[Job]:
+        """When alerts join: said in the thread where the channel wants to hear everything."""
+        is_chatty = level_of(self._settings, incident.channel) is Verbosity.CHATTY
+        if not words or not is_chatty or incident.is_only_listed:
+            return ()
+        return _notes(incident.id, outbox.lane_of(incident.channel), words[:MOST_WORDS])
 
     def for_recovery(self, incident: Incident) -> Sequence[Job]:
         """When all its alerts are over: step 6 is asked for."""

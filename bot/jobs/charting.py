@@ -125,6 +125,7 @@ class Charting:
                 context={
                     "title": spec.title.to_json(),
                     "alt": drawn.alt.to_json(),
+                    "by": via.by,
                 },
                 files=(blob_key(incident.id, f"{name}.png"),),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from bot.checkpoint import reached
 from bot.diagnosis.charts import deciding_charts
@@ -84,7 +85,7 @@ class Collecting:
             blind_spots=diagnosis.blind_spots,
             changes=collected.changes,
             hypotheses=diagnosis.hypotheses,
-            jobs=lambda after: _follow(after, diagnosis, payload["reason"]),
+            jobs=lambda after: _follow(after, diagnosis, payload),
         )
         reached("evidence.recorded")
         await self._look_at_checklist(incident, claim, "collected")
@@ -129,8 +130,9 @@ class Collecting:
         await self._services.responding.propose_scope(incident.id, proposed, via)
 
 
-def _follow(incident: Incident, diagnosis: Diagnosis, reason: str) -> Sequence[Job]:
-    found = Message(view="evidence", context=_found(diagnosis))
+def _follow(incident: Incident, diagnosis: Diagnosis, payload: Mapping[str, Any]) -> Sequence[Job]:
+    reason = str(payload["reason"])
+    found = Message(view="evidence", context={**_found(diagnosis), "by": payload["by"]})
     ranked = outbox.thread_post(incident, Message(view="hypotheses", context={"reason": reason}))
     if _is_same(incident, reason):
         return (ranked,)

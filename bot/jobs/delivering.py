@@ -7,7 +7,7 @@ remembered (`bot/store/deliveries.py`), so that a crash or a failure only ever c
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 
 import httpx
@@ -16,22 +16,20 @@ import structlog
 from bot.checkpoint import reached
 from bot.domain.incident import Incident
 from bot.domain.text import Localized
-from bot.domain.timeline import SYSTEM_AUTHOR, Draft, EntryKind
+from bot.domain.timeline import SYSTEM_AUTHOR
 from bot.errors import CommandError, ConfigError, DeliveryError, Reason
 from bot.exporter import ExportOptions
 from bot.exporters import RENDER_TIMEOUT_SECONDS, report_worker
-from bot.incidents.responding import Via
-from bot.jobs import outbox
+from bot.jobs.delivery_news import Telling, title_of
 from bot.jobs.reporting import compile_report
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
 from bot.locales import say
-from bot.message import Button, Message
 from bot.settings import Settings
 from bot.store import queue
 from bot.store.deliveries import StoredProgress
 from bot.store.queue import Claim, Job
-from bot.target import Delivered, Means, Parcel, Target
+from bot.target import Means, Parcel, Target
 from bot.targets import packed, targets
 
 log = structlog.get_logger(__name__)
@@ -45,7 +43,6 @@ LONG_WAIT_SECONDS = 30.0
 MOST_TRIES = 100
 """With the waits above: about a day, the time in which somebody repairs a wiki."""
 
-TITLES: Mapping[str, str] = {"confluence": "Confluence", "git": "git", "github": "GitHub"}
 _PASSING = (Reason.REFUSED, Reason.TIMEOUT, Reason.RATE_LIMITED, Reason.CONFLICT)
 
 
@@ -112,6 +109,7 @@ class Delivering:
         incident_id = str(claim.job.payload["incident"])
         incident = (await self._services.journal.load(incident_id)).incident
         progress = StoredProgress(self._services.store, incident_id, target.name)
+        telling = Telling(self._services, claim, target, progress)
         try:
             await self._may_go(target, incident)
             parcel = await self._parcel(target, incident)
@@ -125,9 +123,10 @@ class Delivering:
                 )
                 delivered = await target.deliver(parcel, means)
         except (DeliveryError, ConfigError, CommandError) as error:
-            return await self._failed(claim, target, incident, error)
+            return await self._failed(claim, target, incident, telling, error)
         reached("delivery.done")
-        await self._done(claim, target, incident, delivered)
+        await telling.done(incident, delivered)
+        log.info("delivery.done", incident=incident.id, target=target.name, attempt=claim.attempt)
         return Done()
 
     async def _may_go(self, target: Target, incident: Incident) -> None:
@@ -152,70 +151,12 @@ class Delivering:
             timeout_seconds=RENDER_TIMEOUT_SECONDS,
         )
 
-    async def _done(
-        self, claim: Claim, target: Target, incident: Incident, delivered: Delivered
-    ) -> None:
-        services = self._services
-        now = services.clock()
-        title = TITLES.get(target.name, target.name)
-        text = say("delivery.delivered", target=title, text=delivered.text)
-        by = str(claim.job.payload["by"])
-        # Keeping issues in step is no news; what a person asked for is answered.
-        told = by != SYSTEM_AUTHOR
-
-        def drafts(newest: Incident) -> Sequence[Draft]:
-            found = [
-                self._linked(newest, n, url, incident) for n, url in sorted(delivered.links.items())
-            ]
-            made = [draft for draft in found if draft is not None]
-            if told:
-                data = {"op": "delivered", "target": target.name, "url": delivered.url}
-                made.append(
-                    Draft(
-                        kind=EntryKind.REPORT,
-                        at=now,
-                        text=text,
-                        author=by,
-                        source="engine",
-                        data=data,
-                    )
-                )
-            return made
-
-        def jobs(after: Incident) -> Sequence[Job]:
-            if not told:
-                return ()
-            message = Message(
-                view="delivery",
-                context={"text": text.to_json(), "url": delivered.url, "target": title},
-            )
-            return (outbox.thread_post(after, message),)
-
-        via = Via(by=by, at=now, key=claim.job.id, source="engine")
-        await services.responding.write(incident.id, via, drafts, step="delivered", jobs=jobs)
-        log.info("delivery.done", incident=incident.id, target=target.name, attempt=claim.attempt)
-
-    def _linked(self, newest: Incident, n: int, url: str, sent: Incident) -> Draft | None:
-        """The entry that says which issue an action item is; none where the incident knows that."""
-        known = next((item for item in newest.action_items if item.n == n), None)
-        told = next((item for item in sent.action_items if item.n == n), None)
-        if known is None or told is None:
-            return None
-        if known.issue_url == url and known.issue_status is told.status:
-            return None
-        return Draft(
-            kind=EntryKind.ACTION,
-            at=self._services.clock(),
-            text=say("delivery.linked", n=n, url=url),
-            source="engine",
-            data={"op": "linked", "n": n, "url": url, "status": told.status.value},
-        )
-
     async def _failed(
         self,
         claim: Claim,
         target: Target,
         incident: Incident,
+        telling: Telling,
         error: DeliveryError | ConfigError | CommandError,
     ) -> Done | Later:
         """Tries again later where that can help; says so once it takes long, and once more when it was the last try."""
@@ -228,9 +169,9 @@ class Delivering:
             attempt=claim.attempt,
             error=str(error),
         )
-        title = TITLES.get(target.name, target.name)
+        title = title_of(target)
         if isinstance(error, CommandError):
-            await self._say(claim, incident, target, error.text, step="refused", is_last=True)
+            await telling.trouble(incident, error.text, error.reason, step="refused", is_last=True)
             return Done()
         why = say("delivery.why", detail=str(error))
         if error.reason in _PASSING and claim.attempt < MOST_TRIES:
@@ -239,49 +180,12 @@ class Delivering:
                 wait = error.retry_after_seconds
             if claim.attempt >= PATIENCE or wait > LONG_WAIT_SECONDS:
                 text = say("delivery.waits", target=title, why=why)
-                await self._say(claim, incident, target, text, step="waits", is_last=False)
+                await telling.trouble(incident, text, error.reason, step="waits", is_last=False)
             return Later(until=now + timedelta(seconds=wait), why=str(error))
         advice = say(f"delivery.advice_{error.reason.value}")
         text = say("delivery.failed", target=title, why=why, advice=advice)
-        await self._say(claim, incident, target, text, step="failed", is_last=True)
+        await telling.trouble(incident, text, error.reason, step="failed", is_last=True)
         return Done()
-
-    async def _say(
-        self,
-        claim: Claim,
-        incident: Incident,
-        target: Target,
-        text: Localized,
-        *,
-        step: str,
-        is_last: bool,
-    ) -> None:
-        now = self._services.clock()
-        draft = Draft(
-            kind=EntryKind.SYSTEM,
-            at=now,
-            text=text,
-            source="engine",
-            data={"op": "delivery", "target": target.name, "state": step},
-        )
-        again = Button(
-            action_id="rca.export",
-            label=say("delivery.button_again"),
-            payload={"formats": [target.name]},
-        )
-        message = Message(
-            view="error",
-            context={"text": text.to_json()},
-            buttons=(again,) if is_last else (),
-        )
-        via = Via(by=SYSTEM_AUTHOR, at=now, key=claim.job.id, source="engine")
-        await self._services.responding.write(
-            incident.id,
-            via,
-            lambda _: [draft],
-            step=step,
-            jobs=lambda after: (outbox.thread_post(after, message),),
-        )
 
 
 def handlers(services: Services) -> Mapping[str, Handler]:

@@ -40,10 +40,15 @@ async def readable_in(channel: str, pasts: Sequence[Past], members: Members) -> 
     return tuple(past for past in pasts if past.channel == channel or past.channel in open_ones)
 
 
-async def readable_by(user: str, pasts: Sequence[Past], members: Members) -> tuple[Past, ...]:
-    """What may be shown to one person: incidents of public channels, and of those that the person is in."""
+async def readable_by(
+    user: str, here: str, pasts: Sequence[Past], members: Members
+) -> tuple[Past, ...]:
+    """What may be shown to one person: incidents of public channels, and of those that the person is in.
+
+    here: the channel that the person asks in.
+    """
     channels = {past.channel for past in pasts}
-    allowed = await _public(channels, members)
+    allowed = {here} | await _public(channels - {here}, members)
     for channel in sorted(channels - allowed):
         if await members.is_member(channel, user):
             allowed.add(channel)

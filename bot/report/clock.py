@@ -32,6 +32,13 @@ class Clock:
         local = at.astimezone(self.zone)
         return f"{local:%Y-%m-%d %H:%M:%S} {_offset(local)}"
 
+    def occurrence(self, at: datetime) -> int:
+        """1 or 2: which of two equal wall-clock times it is, in the hour that a change of the clocks repeats; else 0."""
+        local = at.astimezone(self.zone)
+        if local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset():
+            return 0
+        return local.fold + 1
+
     def precise(self, at: datetime) -> str:
         """`stamp` with milliseconds where there are any, so that two entries of one second stay apart."""
         local = at.astimezone(self.zone)

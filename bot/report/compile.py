@@ -102,6 +102,7 @@ def compile_postmortem(
         checklist_changes=tuple(sorted(incident.checklist_changes, key=lambda item: item.n)),
         checklist_reasons=_checklist_reasons(ordered),
         monitoring_changes=_monitoring(incident),
+        checks=tuple(replace(item, by=_name(item.by, directory)) for item in incident.checks),
         action_items=tuple(
             replace(item, owner=_name(item.owner, directory) if item.owner else None)
             for item in sorted(incident.action_items, key=lambda item: item.n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.domain.alert import Alert
 from bot.domain.postmortem import (
     SCHEMA,
     Answer,
@@ -228,7 +229,7 @@ def _impact(words: Wording) -> Section:
                     plain(item.id, Tone.CODE),
                     plain(words.say(item.summary)),
                     plain(item.scope or "") or unknown,
-                    plain(words.stamp(item.since)) or unknown,
+                    plain(words.since(item.since)) or unknown,
                     plain(item.metric or "", Tone.CODE) or unknown,
                 )
             )
@@ -255,20 +256,30 @@ def _impact(words: Wording) -> Section:
                     plain(alert.summary),
                     plain(words.stamp(alert.starts_at)),
                     plain(words.stamp(alert.ends_at)) or plain(words.t("alerts.firing"), Tone.BAD),
+                    plain(_lasted(words, alert)) or plain("–", Tone.MUTED),
                 )
             )
             for alert in report.alerts
         )
-        columns = tuple(words.t(f"alerts.{key}") for key in ("name", "summary", "starts", "ends"))
+        columns = tuple(
+            words.t(f"alerts.{key}") for key in ("name", "summary", "starts", "ends", "lasted")
+        )
         blocks.append(
             Table(
                 caption=words.t("alerts.caption"),
                 columns=columns,
                 rows=rows,
-                widths=(22, 38, 20, 20),
+                widths=(20, 30, 19, 19, 12),
             )
         )
     return Section(id="impact", title=words.t("section.impact"), blocks=tuple(blocks))
+
+
+def _lasted(words: Wording, alert: Alert) -> str:
+    if alert.ends_at is None:
+        return ""
+    seconds = (alert.ends_at - alert.starts_at).total_seconds()
+    return duration_text(max(0.0, seconds), words.locale)
 
 
 def _timeline(words: Wording) -> Section:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from bot.domain.postmortem import Postmortem, ReportChart
-from bot.report.redaction_rules import DEFAULT_RULES, Rule
+from bot.report.redaction_rules import DEFAULT_RULES, SUSPICIOUS, Rule
 from bot.report.rewrite import rewrite
 
 _MASKED = re.compile(r"\[masked-[a-z]+-\d+\]?")
@@ -33,21 +33,31 @@ class Masker:
         """Kind to number of different values masked so far."""
         return dict(sorted(self._counts.items()))
 
+    @property
+    def has_learned(self) -> bool:
+        """Whether some value was found that only its surroundings gave away."""
+        return bool(self._learned)
+
     def mask(self, text: str) -> str:
         """`text` with every secret in it replaced."""
         if len(text) < SHORTEST:
             return text
+        is_suspicious = SUSPICIOUS.search(text) is not None
         for rule in self.rules:
-            text = rule.pattern.sub(partial(self._replace, rule), text)
+            if is_suspicious or not rule.is_hinted:
+                text = rule.pattern.sub(partial(self._replace, rule), text)
         return text
 
     def mask_everywhere(self, text: str) -> str:
         """`mask`, and in addition every value that was masked before, wherever it stands without its context."""
-        masked = self.mask(text)
+        return self.mask_learned(self.mask(text))
+
+    def mask_learned(self, text: str) -> str:
+        """Every value that only its surroundings gave away elsewhere, wherever it stands without them."""
         for secret, mask in self._learned.items():
-            if secret in masked:
-                masked = masked.replace(secret, mask)
-        return masked
+            if secret in text:
+                text = text.replace(secret, mask)
+        return text
 
     def _replace(self, rule: Rule, match: re.Match[str]) -> str:
         whole = match[0]
@@ -81,9 +91,12 @@ def redact(report: Postmortem, rules: Sequence[Rule] = DEFAULT_RULES) -> Postmor
     masker = Masker(rules)
     once = rewrite(report, masker.mask)
     charts = [_redact_chart(chart, masker.mask) for chart in once.charts]
-    again = rewrite(replace(once, charts=tuple(charts)), masker.mask_everywhere)
-    last = tuple(_redact_chart(chart, masker.mask_everywhere) for chart in again.charts)
-    return replace(again, charts=last, is_redacted=True, masked=masker.counts)
+    again = replace(once, charts=tuple(charts))
+    if masker.has_learned:
+        again = rewrite(again, masker.mask_learned)
+        last = tuple(_redact_chart(chart, masker.mask_learned) for chart in again.charts)
+        again = replace(again, charts=last)
+    return replace(again, is_redacted=True, masked=masker.counts)
 
 
 # Text between tags, and lines of a CSV that hold more than numbers and times: the rest of a drawing cannot hold a

@@ -16,12 +16,14 @@ class Rule:
 
     kind: `secret`, `email`, `address`, `user`, `name` or `custom`: what the mask says and what the count is under.
     accepts: a last look at the matched text; None masks every match. allowed: values that stay, in lower case.
+    is_hinted: only a text in which `SUSPICIOUS` finds something can hold what it means.
     """
 
     kind: str
     pattern: re.Pattern[str]
     accepts: Callable[[str], bool] | None = None
     allowed: frozenset[str] = frozenset()
+    is_hinted: bool = False
 
 
 def is_private(text: str) -> bool:
@@ -92,12 +94,22 @@ _IPV6 = r"(?<![\w:])(?:[Ff][CcDd][0-9A-Fa-f]{2}|[Ff][Ee]80|[23][0-9A-Fa-f]{3}):[
 # Source: Slack's ids begin with U or W, are upper case and hold a digit; ours of the demo begin with U0.
 _USER = r"\b[UW](?:0[A-Z0-9]{3,11}|(?=[A-Z0-9]*\d)[A-Z0-9]{8,11})\b"
 
+SUSPICIOUS = re.compile(
+    r"PRIVATE|xox|xapp|gh[pousr]_|github_pat|glpat|AKIA|ASIA|AIza|hf_|npm_|sk-|_live_|_test_|ya29|eyJ|hooks\.slack|"
+    r"://[^\s/]*@|[?&][^=\s]*=|密码|口令|密钥|令牌|\w@[\w-]|\d\.\d+\.\d|[0-9A-Fa-f]{4}:[0-9A-Fa-f:]|[UW][A-Z0-9]{4}|"
+    r"(?i:bearer|basic|cookie|pass|pwd|secret|credential|token|key)"
+)
+"""What every text that a rule of ours means holds: one search instead of twenty for all the others."""
+
 DEFAULT_RULES: tuple[Rule, ...] = (
-    *(Rule(kind="secret", pattern=re.compile(text, re.DOTALL)) for text in _SECRETS),
-    Rule(kind="email", pattern=re.compile(_EMAIL)),
-    Rule(kind="address", pattern=re.compile(_IPV4), accepts=is_address),
-    Rule(kind="address", pattern=re.compile(_IPV6), accepts=is_address),
-    Rule(kind="user", pattern=re.compile(_USER)),
+    *(
+        Rule(kind="secret", pattern=re.compile(text, re.DOTALL), is_hinted=True)
+        for text in _SECRETS
+    ),
+    Rule(kind="email", pattern=re.compile(_EMAIL), is_hinted=True),
+    Rule(kind="address", pattern=re.compile(_IPV4), accepts=is_address, is_hinted=True),
+    Rule(kind="address", pattern=re.compile(_IPV6), accepts=is_address, is_hinted=True),
+    Rule(kind="user", pattern=re.compile(_USER), is_hinted=True),
 )
 
 

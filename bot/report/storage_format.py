@@ -231,7 +231,7 @@ def _span(span: Span) -> str:
         case Tone.MUTED:
             text = f'<span style="color: rgb(94,108,132);">{text}</span>'
         case Tone.BAD | Tone.WARN | Tone.GOOD:
-            text = f'<strong style="color: {_INK[span.tone]};">{text}</strong>'
+            text = f'<span style="color: {_INK[span.tone]};"><strong>{text}</strong></span>'
         case Tone.PLAIN:
             pass
     if span.href and web_address(span.href):

@@ -47,6 +47,14 @@ class Wording:
         """The time in the report's zone."""
         return self.clock.stamp(at) if at else otherwise
 
+    def since(self, at: datetime | None) -> str:
+        """The time that somebody named, and which one it is where the clocks showed it twice."""
+        if at is None:
+            return ""
+        which = self.clock.occurrence(at)
+        note = self.t(f"repeated_hour_{which}") if which else ""
+        return f"{self.stamp(at)} {note}".strip()
+
     def refs(self, ids: Iterable[str]) -> Inline:
         """Links to what is cited, or the mark that nothing is."""
         cited = list(dict.fromkeys(ref for ref in ids if ref))

@@ -67,33 +67,24 @@ class Dispatcher:
         command = self._commands.get(call.word)
         if command is None:
             return _error(self._unknown(call.word))
-        actor = Actor.of(await self._placed(call))
+        found = await self._open_here(call.channel) if call.incident is None else []
+        # A refusal is recorded in the channel's only open incident, too.
+        placed = replace(call, incident=found[0].id) if len(found) == 1 else call
+        actor = Actor.of(placed)
         if refusal := await self._gate.refusal(Door.WORD, call.word, actor, command.permission):
             return _error(refusal)
-        if command.needs_incident and call.incident is None:
-            found = await self._open_here(call.channel)
-            if len(found) > 1:
+        if command.needs_incident and placed.incident is None:
+            if found:
                 return _choice(call, found)
-            if not found:
-                raise CommandError(say("commands.no_incident"))
-            call = replace(call, incident=found[0].id)
-        elif command.wants_incident and call.incident is None:
-            found = await self._open_here(call.channel)
-            if len(found) == 1:
-                call = replace(call, incident=found[0].id)
+            raise CommandError(say("commands.no_incident"))
+        if command.needs_incident or command.wants_incident:
+            call = placed
         try:
             return await command.run(call, self._services)
         except CommandError as error:
             if error.reason is Reason.UNAUTHORISED:
                 await self._gate.note(Actor.of(call), f"{Door.WORD.value} {call.word}")
             raise
-
-    async def _placed(self, call: Call) -> Call:
-        """The call in the channel's only open incident where it names none: what is refused is recorded there."""
-        if call.incident is not None:
-            return call
-        found = await self._open_here(call.channel)
-        return replace(call, incident=found[0].id) if len(found) == 1 else call
 
     def _unknown(self, word: str) -> Localized:
         near = _line.nearest(word, (*self._commands, *CHINESE))

@@ -104,7 +104,7 @@ class Inbound:
             incident=None,
             key=key,
             at=self._services.clock(),
-            locale=self._services.settings.locale,
+            locale=self._services.settings.locale_of(str(body.get("channel_id") or "")),
         )
         await self._dispatcher.answer(call, str(body.get("response_url") or "") or None)
 
@@ -227,7 +227,7 @@ class Inbound:
         self, event: Json, word: str, rest: str, incident_id: str | None, thread_ts: str | None
     ) -> None:
         channel, ts = str(event["channel"]), str(event["ts"])
-        locale = self._services.settings.locale
+        locale = self._services.settings.locale_of(channel)
         if incident_id is not None:
             locale = (await self._services.journal.load(incident_id)).incident.locale
         call = Call(

@@ -101,7 +101,7 @@ class Interactions:
 
     async def _ask(self, body: Json, call: Call, ask: Ask, key: str) -> None:
         """Opens the form. A trigger lives three seconds, so nothing that waits for others stands before it."""
-        locale, given = Locale(self._services.settings.locale), {}
+        locale, given = self._services.settings.locale_of(call.channel), {}
         if call.incident is not None:
             incident = (await self._services.journal.load(call.incident)).incident
             locale = incident.locale
@@ -180,7 +180,7 @@ class Interactions:
             incident=str(incident) if incident else None,
             key=key,
             at=self._services.clock(),
-            locale=self._services.settings.locale,
+            locale=self._services.settings.locale_of(str(held.get("channel") or "")),
             payload=said.payload,
         )
         call = await self._localised(call)
@@ -222,7 +222,7 @@ class Interactions:
             "payload": {},
         }
         given = {"text": cut(words, 200)}
-        locale = self._services.settings.locale
+        locale = self._services.settings.locale_of(channel)
         await self._open(body, call, forms.START, meaning, locale, given, key)
 
     async def _do(self, call: Call, what: str, url: str | None, key: str) -> None:
@@ -302,7 +302,7 @@ class Interactions:
             incident=incident,
             key=key,
             at=self._services.clock(),
-            locale=self._services.settings.locale,
+            locale=self._services.settings.locale_of(channel),
             payload=payload or {},
         )
 

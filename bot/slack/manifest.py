@@ -24,7 +24,9 @@ EVENTS = (
 # Asked for by something that is neither a method nor an event: the command, and the bytes of private files.
 _OTHER = ("commands", "files:read")
 # A method may be called with the scope of any kind of conversation; these kinds the bot has no business in.
-_NOT_USED = ("mpim:read", "mpim:history", "mpim:write", "channels:manage", "groups:write")
+_NOT_USED = (
+    "im:read", "mpim:read", "mpim:history", "mpim:write", "channels:manage", "groups:write",
+)  # fmt: skip
 COMMAND = "/rca"
 
 

@@ -39,6 +39,9 @@ class SlackMembers:
         if held is not None and self._clock() - held[0] < _KEPT:
             return held[1]
         answer = False
+        if channel.startswith("D"):
+            # A direct message: its kind is in its id, and its scope is not asked for.
+            return False
         try:
             found = await self._web.call(
                 "conversations.info", timeout_seconds=QUICK_SECONDS, channel=channel
@@ -53,6 +56,8 @@ class SlackMembers:
 
     async def is_member(self, channel: str, user: str) -> bool:
         """Whether this person is in the channel."""
+        if channel.startswith("D"):
+            return False
         held = self._inside.get(channel)
         if held is None or self._clock() - held[0] >= _KEPT:
             held = (self._clock(), await self._ask(channel))

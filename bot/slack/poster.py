@@ -16,6 +16,7 @@ from bot.errors import DeliveryError
 from bot.incidents.journal import UnknownIncidentError
 from bot.jobs import outbox
 from bot.jobs.services import Services
+from bot.jobs.verbosity import is_said
 from bot.jobs.worker import Done, Later
 from bot.locales import say
 from bot.message import Message
@@ -126,6 +127,8 @@ class Poster:
         if incident.thread_ts is None:
             # The card stands before it in the lane; where that failed for good, it was said there.
             log.warning("slack.no_thread", incident=incident.id, view=message.view)
+            return Done()
+        if not is_said(self._services.settings, incident.channel, message):
             return Done()
         presented = await self._presented(message, incident, incident.locale)
         if message.files and not presented.meanings:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
@@ -36,6 +37,9 @@ METHODS = (
     "views.open",
     "views.publish",
 )
+
+# Where Slack keeps files.
+SLACK_HOSTS = (".slack.com", ".slack-files.com")
 
 # Nothing changes by trying again.
 PERMANENT = frozenset(
@@ -180,10 +184,25 @@ class Web:
         """A private file and its media type, with the bot's token; nothing is ever made public.
 
         Raises:
-            DeliveryError: not to be had, or longer than `most_bytes`.
+            DeliveryError: not to be had, longer than `most_bytes`, or kept outside Slack.
         """
+        if not self._is_slacks(url):
+            # A remote file lies wherever another app says; the token is for Slack's own hosts.
+            raise DeliveryError(
+                "Slack file download: the file is not kept by Slack, so it is not copied",
+                reason=Reason.UNSUPPORTED,
+            )
         headers = {"Authorization": f"Bearer {self._client.token}"}
         return await self._raw("GET", url, None, "file download", headers, most_bytes)
+
+    def _is_slacks(self, url: str) -> bool:
+        try:
+            asked, own = urlsplit(url), urlsplit(self._client.base_url)
+            is_local = (asked.scheme, asked.netloc) == (own.scheme, own.netloc)
+            host = asked.hostname or ""
+        except ValueError:
+            return False
+        return is_local or (asked.scheme == "https" and f".{host}".endswith(SLACK_HOSTS))
 
     async def respond(self, url: str, body: Mapping[str, Any]) -> None:
         """Answers through a `response_url`.

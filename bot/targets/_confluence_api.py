@@ -9,10 +9,11 @@ Source: Cloud: Atlassian's OpenAPI document "The Confluence Cloud REST API v2" 2
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from bot.errors import DeliveryError, Reason
+from bot.report.wording import web_address
 from bot.targets._http import Door, File
 
 _NO_XSRF = {"X-Atlassian-Token": "nocheck"}
@@ -155,7 +156,11 @@ class Cloud:
     def _read(self, value: Any) -> ConfluencePage | None:
         if isinstance(value, Mapping) and value.get("status", "current") != "current":
             return None
-        return _page(self.door, value)
+        page = _page(self.door, value)
+        # Behind api.atlassian.com the site's own address is another one; only the answer has it.
+        links = value.get("_links") or {}
+        site = web_address(links.get("base"))
+        return replace(page, url=site + links["webui"]) if site and "webui" in links else page
 
 
 class DataCenter:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from bot.checkpoint import reached
 from bot.errors import DeliveryError, Reason
+from bot.report.plain import visible
 from bot.report.storage_format import anchor
 from bot.target import Progress
 from bot.targets._confluence_api import ConfluencePage, Dialect, label, labelled
@@ -91,6 +92,9 @@ class Publishing:
                 # The server compares titles more loosely than it searches them, and somebody may have been faster.
                 if error.reason is not Reason.MALFORMED:
                     raise
+            other = await self.server.titled(plain)
+            if other is not None and self.key in other.body:
+                return await self._renew(other, body)
         return await self._make(own, body)
 
     async def _make(self, title: str, body: str) -> ConfluencePage:
@@ -137,7 +141,7 @@ class Publishing:
         await self.progress.put("body", _digest(title, body))
 
     def _title(self, suffix: str = "") -> str:
-        line = " ".join(self.title.split()) or "rca-bot"
+        line = " ".join(visible(self.title).split()) or "rca-bot"
         room = MAX_TITLE - len(suffix)
         return (line if len(line) <= room else f"{line[: room - 1]}…") + suffix
 

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
-import time
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from shutil import rmtree
-from urllib.parse import quote, urlsplit
+from pathlib import PurePosixPath
 
 import httpx
 
@@ -22,11 +17,10 @@ from bot.report.wording import safe_name
 from bot.settings import Settings
 from bot.target import Delivered, Means, Parcel, Target
 from bot.target_settings import GitSettings
-from bot.targets._git_commands import prepared
-from bot.targets._git_commit import commit, refs
+from bot.targets._git_branch import branches, link, push_files
 
-TRIES = 3
-_LEFTOVER_SECONDS = 86_400.0
+WORKSHOPS = "git"
+"""Folder below the data directory."""
 
 
 def write(report: Postmortem, options: ExportOptions) -> Export:
@@ -46,32 +40,17 @@ async def deliver(parcel: Parcel, means: Means) -> Delivered:
     branch = f"rca/{incident}"
     files = {f"{folder}/{name}": content for name, content in parcel.export.files.items()}
     earlier = await _earlier(means, folder)
+    # Before the push: what it may leave there is known to be ours even if its answer is lost.
     await means.progress.put("paths", json.dumps(sorted({*files, *earlier})))
-    with _Workshop(means.settings.data_dir / "git", means.clock().timestamp()) as workshop:
-        program = prepared(settings, workshop, _where(settings))
-        await program.run("init", "--quiet", "--bare", ".")
-        made = None
-        for attempt in range(1, TRIES + 1):
-            tips = await refs(program, settings.url, branch, settings.branch)
-            try:
-                made = await commit(
-                    program,
-                    url=settings.url,
-                    branch=branch,
-                    base=settings.branch,
-                    tips=tips,
-                    files=files,
-                    stale=[path for path in earlier if path not in files],
-                    message=f"Postmortem of {incident}\n\n{parcel.key}\n",
-                    at=int(means.clock().timestamp()),
-                )
-                break
-            except DeliveryError as error:
-                # Somebody pushed to the branch meanwhile: their commit becomes the parent of ours.
-                if error.reason is not Reason.CONFLICT or attempt == TRIES:
-                    raise
-    if made is None:
-        raise AssertionError("unreachable")
+    made = await push_files(
+        settings,
+        means.settings.data_dir / WORKSHOPS,
+        branch=branch,
+        files=files,
+        stale=[path for path in earlier if path not in files],
+        message=f"Postmortem of {incident}\n\n{parcel.key}\n",
+        at=int(means.clock().timestamp()),
+    )
     reached("delivery.sent")
     await means.progress.put("paths", json.dumps(sorted(files)))
     await means.progress.put("commit", made.commit)
@@ -81,7 +60,7 @@ async def deliver(parcel: Parcel, means: Means) -> Delivered:
         if made.is_new
         else say("delivery.git_unchanged", branch=branch)
     )
-    return Delivered(text=text, url=_link(settings, branch, path), is_changed=made.is_new)
+    return Delivered(text=text, url=link(settings, branch, path), is_changed=made.is_new)
 
 
 async def _earlier(means: Means, folder: str) -> tuple[str, ...]:
@@ -89,51 +68,6 @@ async def _earlier(means: Means, folder: str) -> tuple[str, ...]:
     known = await means.progress.get("paths")
     found = json.loads(known) if known else []
     return tuple(path for path in found if PurePosixPath(path).is_relative_to(folder))
-
-
-@dataclass(slots=True)
-class _Workshop:
-    """A fresh folder for one delivery, removed at its end; what a killed process left is removed at the next."""
-
-    root: Path
-    now: float
-    _made: Path | None = None
-
-    def __enter__(self) -> Path:
-        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for left in self.root.iterdir():
-            if left.is_dir() and time.time() - left.stat().st_mtime > _LEFTOVER_SECONDS:
-                rmtree(left, ignore_errors=True)
-        self._made = Path(tempfile.mkdtemp(dir=self.root))
-        return self._made
-
-    def __exit__(self, *_: object) -> None:
-        if self._made is not None:
-            rmtree(self._made, ignore_errors=True)
-
-
-def _link(settings: GitSettings, branch: str, path: str) -> str | None:
-    """Where people see the file; known for two services, else by the setting `web`."""
-    web = settings.web
-    if web is None and settings.url.startswith("https://"):
-        base = settings.url.removesuffix(".git")
-        match urlsplit(base).hostname:
-            case "github.com":
-                web = f"{base}/blob/{{branch}}/{{path}}"
-            case "gitlab.com":
-                web = f"{base}/-/blob/{{branch}}/{{path}}"
-    if web is None:
-        return None
-    return web.replace("{branch}", quote(branch)).replace("{path}", quote(path))
-
-
-def _where(settings: GitSettings) -> str:
-    if settings.url.startswith(("http://", "https://", "ssh://")):
-        return f"git at {urlsplit(settings.url).hostname}"
-    name = (
-        settings.url.rpartition("@")[2].partition(":")[0] if "@" in settings.url else "this machine"
-    )
-    return f"git at {name}"
 
 
 def _settings(settings: Settings) -> GitSettings:
@@ -147,9 +81,7 @@ def _settings(settings: Settings) -> GitSettings:
 async def check(settings: Settings, _http: httpx.AsyncClient) -> str:
     """Reads the list of branches; whether it may push shows only when it does."""
     own = _settings(settings)
-    with _Workshop(settings.data_dir / "git", time.time()) as workshop:
-        program = prepared(own, workshop, _where(own))
-        tips = await refs(program, own.url, "rca/check", own.branch)
+    tips = await branches(own, settings.data_dir / WORKSHOPS)
     grows = "is empty" if tips.base is None else f"has the branch {own.branch}"
     return f"the repository answers and {grows}"
 

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import base64
 import re
+import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from html import escape
+from datetime import timedelta
 
-import structlog
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from bot.domain.evidence import ChartPanel, ChartSpec, Sample, Series
-from bot.domain.instant import Window
 from bot.domain.text import Locale
-from bot.errors import BotError, StoreError
+from bot.errors import StoreError
 from bot.jobs.services import Services
 from bot.learning.past import Past
 from bot.learning.statistics import Statistics, statistics_of
 from bot.learning.statistics_csv import incidents_csv, summary_csv
-from bot.locales import say
-from bot.report.charts import draw_in_worker
 from bot.signed_link import signed_link
 from bot.web.auth import may_read
 from bot.web.statistics_page import page_of
 
-log = structlog.get_logger(__name__)
-
-_SPAN = re.compile(r"^(\d{1,3})d$")
+_SPAN = re.compile(r"^([0-9]{1,3})d$")
 _USUAL_DAYS = 90
 _LONGEST_DAYS = 366
 
@@ -56,9 +48,8 @@ class StatisticsPages:
             return JSONResponse({"error": str(error)}, status_code=400)
         wanted = request.query_params.get("locale", "")
         locale = Locale(wanted) if wanted in set(Locale) else self._services.settings.locale
-        chart = await self._chart(statistics, locale)
         tables = self._tables(request.query_params.get("range") or f"{_USUAL_DAYS}d")
-        body = page_of(statistics, locale, chart, tables)
+        body = page_of(statistics, locale, tables)
         return HTMLResponse(body, headers=_INERT)
 
     async def table(self, request: Request) -> Response:
@@ -89,7 +80,8 @@ class StatisticsPages:
 
     def _tables(self, span: str) -> tuple[str, str]:
         """Links to both tables that a browser can follow from a page that it opened by a link."""
-        now = self._services.clock().timestamp()
+        # By the clock that the door looks at when the link is followed.
+        now = time.time()
 
         def link(**also: str) -> str:
             return signed_link(
@@ -103,21 +95,6 @@ class StatisticsPages:
 
         return link(), link(table="summary")
 
-    async def _chart(self, statistics: Statistics, locale: Locale) -> str:
-        """The weeks as a drawing; without it the page is whole but for the picture."""
-        if len(statistics.weeks) < 2:
-            return ""
-        try:
-            drawn = await draw_in_worker(
-                _weekly(statistics), locale, zone=self._services.settings.timezone
-            )
-        except BotError as error:
-            log.warning("stats.chart", error=str(error))
-            return ""
-        encoded = base64.b64encode(drawn.svg).decode()
-        alt = escape(drawn.alt.in_locale(locale))
-        return f'<figure><img alt="{alt}" src="data:image/svg+xml;base64,{encoded}"></figure>'
-
 
 def _days(text: str) -> int:
     found = _SPAN.match(text)
@@ -125,28 +102,6 @@ def _days(text: str) -> int:
     if not 1 <= days <= _LONGEST_DAYS:
         raise ValueError(f"range: {text[:20]!r} is no span; write 1d to {_LONGEST_DAYS}d")
     return days
-
-
-def _weekly(statistics: Statistics) -> ChartSpec:
-    samples = tuple(
-        Sample(at=datetime(day.year, day.month, day.day, tzinfo=UTC), value=float(count))
-        for day, count in statistics.weeks
-    )
-    panel = ChartPanel(
-        title=say("learning.page_weeks"),
-        unit="incidents",
-        series=(
-            Series(name="", labels={}, unit="incidents", samples=samples, step_seconds=604_800.0),
-        ),
-        query="opened_at",
-        source="timeline",
-    )
-    return ChartSpec(
-        id="weeks",
-        title=say("learning.page_weeks"),
-        window=Window(samples[0].at, max(samples[-1].at, statistics.until)),
-        panels=(panel,),
-    )
 
 
 # The page carries titles and names from outside: even if some of it got through, it must do nothing.

@@ -18,15 +18,15 @@ border-bottom:1px solid color-mix(in srgb,currentColor 18%,transparent)}
 th{font-weight:600} td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 td.d{opacity:.8;font-size:.92rem} .few{opacity:.65} a{color:inherit}
 .bar{display:block;height:.45rem;border-radius:.2rem;background:#2a78d6;min-width:1px;margin-top:.25rem}
-figure{margin:0} figure img{max-width:100%;height:auto;background:#fff;border-radius:.3rem}
-.wide{overflow-x:auto}
+svg{max-width:100%;height:auto;display:block} svg text{fill:currentColor;font-size:12px} svg rect{fill:#2a78d6}
+.wide{overflow-x:auto} .wide table{min-width:38rem}
 """
 
 
-def page_of(statistics: Statistics, locale: Locale, chart: str, tables: tuple[str, str]) -> str:
+def page_of(statistics: Statistics, locale: Locale, tables: tuple[str, str]) -> str:
     """The page in one language.
 
-    chart: HTML of the drawing, or nothing. tables: addresses of both CSV files.
+    tables: addresses of both CSV files.
     """
 
     def word(key: str, **fields: object) -> str:
@@ -38,7 +38,7 @@ def page_of(statistics: Statistics, locale: Locale, chart: str, tables: tuple[st
         body = "".join(
             (
                 _timings(statistics, locale),
-                f"<h2>{word('page_weeks')}</h2>{chart}" if chart else "",
+                _weeks(statistics, locale),
                 _shares(statistics, locale),
                 _causes(statistics, locale),
                 _blind_spots(statistics, locale),
@@ -104,12 +104,47 @@ def _timings(statistics: Statistics, locale: Locale) -> str:
         return [name, median, p90, str(item.n), text]
 
     heads = (
-        ("page_milestone", ""), ("page_median", "n"), ("page_p90", "n"), ("page_part", "n"),
+        ("page_milestone", ""), ("page_median", "n"), ("page_p90", "n"), ("page_n", "n"),
         ("page_definition", "d"),
     )  # fmt: skip
     note = escape(translate(locale, "learning.definition_median"))
     table = _table(heads, [row(item) for item in statistics.timings], locale)
     return f'{_heading(locale, "page_timings")}{table}<p class="few">{note}</p>'
+
+
+_CHART_WIDTH, _CHART_HEIGHT, _BARS_TOP, _BARS_BOTTOM = 960, 190, 24, 160
+
+
+def _weeks(statistics: Statistics, locale: Locale) -> str:
+    """One bar a week, its count above it; the same numbers are its text for those who cannot see it."""
+    weeks = statistics.weeks
+    most = max((count for _, count in weeks), default=0) or 1
+    wide = _CHART_WIDTH / max(len(weeks), 1)
+    every = -(-len(weeks) // 14)
+    parts = []
+    for place, (monday, count) in enumerate(weeks):
+        middle = wide * (place + 0.5)
+        high = (_BARS_BOTTOM - _BARS_TOP) * count / most
+        top = _BARS_BOTTOM - high
+        if count:
+            parts.append(
+                f'<rect x="{wide * place + wide * 0.15:.1f}" y="{top:.1f}" width="{wide * 0.7:.1f}" '
+                f'height="{high:.1f}" rx="2"/>'
+                f'<text x="{middle:.1f}" y="{top - 5:.1f}" text-anchor="middle">{count}</text>'
+            )
+        if place % every == 0:
+            parts.append(
+                f'<text x="{middle:.1f}" y="{_BARS_BOTTOM + 18}" text-anchor="middle">{monday:%m-%d}</text>'
+            )
+    told = ", ".join(f"{monday.isoformat()}: {count}" for monday, count in weeks)
+    title = escape(translate(locale, "learning.page_weeks"))
+    note = escape(translate(locale, "learning.page_weeks_note"))
+    return (
+        f'<h2>{title}</h2><svg role="img" aria-label="{title}. {escape(told)}" '
+        f'viewBox="0 0 {_CHART_WIDTH} {_CHART_HEIGHT}" width="{_CHART_WIDTH}">'
+        f'<path d="M0 {_BARS_BOTTOM + 0.5}H{_CHART_WIDTH}" stroke="currentColor" opacity=".3"/>'
+        f'{"".join(parts)}</svg><p class="few">{note}</p>'
+    )
 
 
 def _shares(statistics: Statistics, locale: Locale) -> str:

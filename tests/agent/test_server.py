@@ -43,6 +43,24 @@ def test_result_has_the_shape_of_the_contract(agent: LiveAgent) -> None:
     assert result["data"]["total_bytes"] > 0
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/etc/passwd", 404),
+        ("GET", "/v1/probes/host_memory", 405),
+        ("POST", "/healthz", 405),
+    ],
+)
+def test_door_that_is_none_is_refused_with_one_audit_line(
+    agent: LiveAgent, method: str, path: str, status: int
+) -> None:
+    before = len(agent.audit())
+    answer = httpx.request(method, agent.url + path)
+    assert (answer.status_code, set(answer.json())) == (status, {"error", "reason"})
+    [line] = agent.audit()[before:]
+    assert (line["outcome"], line["http_status"]) == ("refused", status)
+
+
 def test_unknown_probe_is_404_and_wrong_arguments_are_400(agent: LiveAgent) -> None:
     assert agent.post("no_such_probe").status_code == 404
     for args in (

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import bot.intake
 from bot.domain.alert import AlertGroup
 from bot.intake.reading import PayloadError
+from tests.conftest import examples
 from tests.web.door import payload
 
 AT = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
@@ -98,7 +99,7 @@ def test_what_is_no_notification_is_refused_with_the_reason(sender: str, body: o
 
 
 @pytest.mark.parametrize("sender", sorted(PARSERS))
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_body_is_read_refused_or_ignored_and_what_is_read_can_be_stored(
     sender: str, data: st.DataObject

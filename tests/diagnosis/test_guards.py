@@ -57,7 +57,7 @@ def test_too_few_independent_families_keep_a_cause_below_likely() -> None:
 def test_a_step_within_the_noise_of_a_restless_time_is_unknown_not_calm() -> None:
     restless = series(40.0, 60.0)
     samples = tuple(
-        replace(sample, value=(sample.value or 0) + 12 * (at % 5 - 2))
+        replace(sample, value=(sample.value or 0) + 12 * (at // 4 % 5 - 2))
         for at, sample in enumerate(restless.samples)
     )
     facts = establish(

@@ -141,6 +141,7 @@ async def test_page_is_made_and_its_link_comes_into_the_thread(door, wiki):
     assert (entry.kind, entry.author) == (EntryKind.REPORT, "U0LEAD")
     incident = await door.incident()
     assert incident.report_state == "draft"
+    assert incident.report_formats == ("confluence",)
     assert key_of(incident) in page.body
 
 
@@ -322,3 +323,50 @@ async def test_place_that_is_not_set_up_is_said_and_nothing_is_queued(door):
 async def test_unknown_word_shows_the_grammar(door):
     with pytest.raises(CommandError, match=r"md\|html\|pdf\|json\|confluence\|git"):
         await export.run(call(door, "docx"), door.services)
+
+
+async def test_trouble_with_issues_that_nobody_asked_about_is_said_once(door, tracker):
+    """Saying it is itself news of the incident, which wants the issues in step again: that must come to an end."""
+    await door.services.responding.add_action_item(
+        "INC-1", "one", via(door, "1"), owner=None, due=None
+    )
+    await ask(door, "github")
+    await settle(door)
+    tracker.faults.append(Fault("*", "", 401, times=1000, body={"message": "expired"}))
+    for n in range(3):
+        await door.services.responding.add_action_item(
+            "INC-1", f"more {n}", via(door, f"more{n}"), owner=None, due=None
+        )
+        posts, tries = await settle(door)
+        assert tries <= 2
+        assert len([post for post in posts if post["view"] == "error"]) == (1 if n == 0 else 0)
+    tracker.faults.clear()
+    await door.services.responding.add_action_item(
+        "INC-1", "last", via(door, "last"), owner=None, due=None
+    )
+    await settle(door)
+    assert len(tracker.issues) == 5
+    assert await door.jobs(DELIVER) == []
+
+
+async def test_private_incident_whose_issues_are_no_longer_allowed_is_refused_once(door, tracker):
+    await door.services.responding.add_action_item(
+        "INC-1", "one", via(door, "1"), owner=None, due=None
+    )
+    await ask(door, "github")
+    await settle(door)
+
+    class Nobody(Public):
+        async def is_public(self, channel):
+            return False
+
+    strict = door.services.settings.github.model_copy(update={"private": False})
+    settings = door.services.settings.model_copy(update={"github": strict})
+    door.services = replace(door.services, members=Nobody(), settings=settings)
+    await door.services.responding.add_action_item(
+        "INC-1", "two", via(door, "2"), owner=None, due=None
+    )
+    posts, tries = await settle(door)
+    assert tries <= 2
+    assert len([post for post in posts if post["view"] == "error"]) == 1
+    assert len(tracker.issues) == 1

@@ -17,7 +17,7 @@ from bot.probes.gpu_link import gpu_link
 from bot.probes.gpu_processes import gpu_processes
 from bot.probes.gpu_state import gpu_state
 from tests.probes.stage import Tree, ids, look
-from tests.probes.test_gpu_probes import _context, card
+from tests.probes.test_gpu_probes import GIB, _context, card
 
 GARBAGE = [
     None, True, "612000", "", [], {}, [1, 2], -7, 1e300, 0x7FFFFFF2, 4294967295,
@@ -163,3 +163,12 @@ def test_stranger_whose_memory_is_not_told_is_not_called_expected(tree: Tree) ->
         reading = look(gpu_processes, context)
         assert ids(reading) == []
         assert "41001" in reading.not_checked[0]
+
+
+def test_memory_in_use_without_any_process_is_not_called_expected(tree: Tree) -> None:
+    for used, found in ((GIB // 2, ["gpu.processes_expected"]), (60 * GIB, [])):
+        memory = {"total": 80 * GIB, "used": used, "free": 80 * GIB - used}
+        quiet = card(nvmlDeviceGetComputeRunningProcesses=[], nvmlDeviceGetMemoryInfo=memory)
+        reading = look(gpu_processes, _context(tree, quiet))
+        assert ids(reading) == found
+    assert "60.0 GiB are used and no process is listed" in reading.not_checked[0]

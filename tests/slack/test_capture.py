@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
 from bot.domain.action_item import ActionStatus
 from bot.domain.hypothesis import HypothesisStatus
 from bot.domain.timeline import EntryKind
-from tests.slack.conftest import CHANNEL, Stage
+from bot.workspace.config import SCOPES
+from tests.slack.conftest import CHANNEL, Stage, staged
 from tests.slack.test_receiver import post
 
 
@@ -246,3 +249,48 @@ async def test_deleting_the_root_keeps_the_incident(stage: Stage) -> None:
     await stage.sre.delete(CHANNEL, root)
     await stage.entry(lambda e: e.data.get("ts") == root and e.is_withheld)
     assert (await stage.incident()).is_open
+
+
+async def _shared(stage: Stage, url: str, ts: str) -> None:
+    """A file in the thread that is kept at `url`."""
+    event = {
+        "type": "message",
+        "subtype": "file_share",
+        "channel": CHANNEL,
+        "user": "U0SRE",
+        "text": "",
+        "ts": ts,
+        "thread_ts": (await stage.incident()).thread_ts,
+        "files": [{"id": f"F{ts[-3:]}", "name": "a.txt", "mimetype": "text/plain", "size": 4}],
+    }
+    event["files"][0]["url_private_download"] = url  # type: ignore[index]
+    assert (await stage.deliver(stage.event(event, f"EvF{ts}"))).status_code == 200
+    await stage.entry(lambda e: e.data.get("ts") == ts)
+    await stage.calm()
+
+
+async def test_sign_in_page_with_status_200_is_no_file(redis_url: str, tmp_path: Path) -> None:
+    scopes = {"scopes": SCOPES - {"files:read"}}
+    async with staged(redis_url, tmp_path, workspace=scopes) as stage:
+        thread = await stage.start()
+        await stage.sre.upload(CHANNEL, "lock.txt", b"1234", thread_ts=thread)
+        entry = await stage.entry(lambda e: bool(e.data.get("files")))
+        await stage.calm()
+        assert await stage.store.blob(entry.data["files"][0]["blob"]) is None
+
+
+async def test_token_is_never_sent_to_where_a_remote_file_lies(stage: Stage) -> None:
+    await stage.start()
+    seen: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.read(4096))
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        await _shared(stage, f"http://127.0.0.1:{port}/x", "1796070000.000702")
+        await _shared(stage, "https://slack.com.evil.example/x", "1796070000.000703")
+    assert seen == []
+    assert await stage.store.text.lrange("rca:parked:inbound", 0, -1) == []

@@ -146,7 +146,7 @@ async def test_check_is_answered_in_a_form_and_shows_in_the_list_and_the_step(st
     prompt = await stage.reply(
         thread, lambda m: "Is it the tail only" in m.all_text and "→ found something" in m.all_text
     )
-    assert "▫️" in prompt.all_text, "the other questions of the step are still open"
+    assert "⬜" in prompt.all_text, "the other questions of the step are still open"
 
 
 async def test_chinese_incident_shows_its_checklist_in_chinese(

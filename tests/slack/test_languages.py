@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bot.domain.text import Locale
+from bot.settings import ChannelSettings
 from bot.slack.directory import remembered_locale
 from bot.store import surface
 from bot.store.transaction import Store
@@ -55,3 +56,25 @@ async def test_slack_that_does_not_say_leaves_the_deployments_language(stage: St
     await stage.client.inject("error", "users.info", times=50, error="user_not_found")
     await stage.lead.command(CHANNEL, "/rca status")
     await stage.whispered(stage.lead, "No incident is open")
+
+
+async def test_channel_with_a_language_of_its_own_speaks_it(redis_url: str, tmp_path: Path) -> None:
+    channels = (ChannelSettings(id=CHANNEL, locale=Locale.ZH_CN),)
+    async with staged(redis_url, tmp_path, channels=channels, alert_channel=CHANNEL) as stage:
+        thread = await stage.start()
+        prompt = await stage.reply(thread, lambda m: m.button("rca.step.next") is not None)
+        assert prompt.button("rca.step.next").text == "下一步"
+        # What only one person sees is in that person's language still.
+        await stage.sre.command(CHANNEL, "/rca note gpu-2 too")
+        await stage.whispered(stage.sre, "Noted as evidence")
+        assert (await stage.incident()).locale is Locale.ZH_CN
+        assert stage.settings.locale_of("C0ALERTS") is Locale.EN
+
+
+async def test_times_are_in_the_viewers_zone_with_utc_beside(stage: Stage) -> None:
+    thread = await stage.start()
+    card = next(m for m in await stage.lead.history(CHANNEL) if m.ts == thread)
+    opened = (await stage.incident()).opened_at
+    utc = f"{opened:%Y-%m-%d %H:%M:%S} UTC"
+    token = f"<!date^{int(opened.timestamp())}^{{date_short_pretty}} {{time}}|{utc}>"
+    assert f"{token} ({opened:%m-%d %H:%M} UTC)" in str(card.raw["blocks"])

@@ -112,7 +112,7 @@ async def test_an_alert_that_came_before_is_counted_on_the_card(alerted: Stage) 
     assert await stage.until(counted, "the recurrence is counted") == [("INC-1",)]
     await stage.client.wait_for(
         lambda m: (
-            "INC-2" in m.all_text and "same alert 1 times before" in m.all_text and not m.is_reply
+            "INC-2" in m.all_text and "1 × the same alert" in m.all_text and not m.is_reply
         )
     )
 
@@ -204,7 +204,7 @@ async def test_an_exercise_is_played_scored_and_debriefed(school: Stage) -> None
     assert timers == []
     await stage.lead.command(CHANNEL, "/rca stats")
     told = await stage.whispered(stage.lead, "0 incidents in 90")
-    assert "1 exercises, not counted" in told.all_text
+    assert "exercises, not counted: 1" in told.all_text
 
 
 async def test_an_unknown_cause_names_the_nearest(school: Stage) -> None:

@@ -63,6 +63,7 @@ async def test_lines_are_recorded_as_they_were_meant(stage: Stage, way: str) -> 
         ("note <http://x.example/a?b=1&amp;c=2|the log>", "the log (http://x.example/a?b=1&c=2)"),
         ("note <!here> look", "@here look"),
         ("note ```\nThread 1\n  at a.py:1\n```", "```\nThread 1\n  at a.py:1\n```"),
+        ("note two   gaps", "two gaps"),
         ("note\u00a0two　wide\u200b spaces  ", "two wide spaces"),
     ]
     for n, (line, _) in enumerate(lines):

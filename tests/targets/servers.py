@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -217,6 +218,7 @@ class CloudServer(Confluence):
     """Confluence Cloud: v2 for pages, v1 for files, labels and search, all below `/wiki`."""
 
     schema = "confluence_cloud_v2"
+    links: Mapping[str, str] = MappingProxyType({})
 
     def shown(self, page: StoredPage) -> dict[str, object]:
         return {
@@ -226,7 +228,7 @@ class CloudServer(Confluence):
             "spaceId": "77",
             "version": {"number": page.version},
             "body": {"storage": {"value": page.body, "representation": "storage"}},
-            "_links": {"webui": f"/spaces/OPS/pages/{page.id}"},
+            "_links": {"webui": f"/spaces/OPS/pages/{page.id}", **self.links},
         }
 
     def own(self, asked: Asked) -> Answer:

@@ -56,7 +56,9 @@ async def test_report_becomes_a_page_with_its_charts_data_and_labels(server, set
     assert page.title == TITLE
     assert page.body == well_formed_body(page.body)
     assert page.labels == {"rca-bot", KEY}
-    assert {"02-deciding.svg", "02-deciding.csv", "INC-7.json", "checklist.patch"} <= set(page.files)
+    assert {"02-deciding.svg", "02-deciding.csv", "INC-7.json", "checklist.patch"} <= set(
+        page.files
+    )
     assert set(re.findall(r'ri:filename="([^"]+)"', page.body)) <= set(page.files)
     assert done.is_changed
     assert done.url is not None and done.url.startswith(server.url) and page.id in done.url
@@ -144,6 +146,45 @@ async def test_page_of_the_same_title_by_somebody_else_is_left_alone(server, set
     ours = next(page for page in server.pages.values() if page is not theirs)
     assert len(server.pages) == 2
     assert KEY in ours.title
+
+
+async def test_page_that_appears_while_ours_is_being_made_is_the_one(server, settings):
+    """A create that timed out may still happen, after we looked and before we try again."""
+    asked = server.titled
+    looks = []
+
+    def too_early(title):
+        looks.append(title)
+        return [] if len(looks) == 1 else asked(title)
+
+    server.titled = too_early
+    server.add(TITLE, f"<p>{KEY}</p>")
+    await deliver(settings, "confluence", parcel("confluence"), Memory())
+    assert only(server).version == 2
+
+
+async def test_title_of_any_characters_and_length_is_taken(server, settings):
+    title = "INC-7 · half \ud83d a pair\u202e\n" + "长" * 400
+    progress = Memory()
+    for _ in range(2):
+        await deliver(settings, "confluence", replace(parcel("confluence"), title=title), progress)
+    page = only(server)
+    assert len(page.title) <= 255
+    assert page.title.startswith("INC-7 · half <U+D83D> a pair<U+202E> 长")
+    assert page.version == 1
+
+
+async def test_link_of_a_cloud_page_is_the_sites_own(tmp_path):
+    server = CloudServer()
+    try:
+        server.links = {"base": "https://acme.atlassian.example/wiki"}
+        lines = {"url": server.url, "space": "OPS", "kind": "cloud"}
+        own = settings_of(tmp_path, "confluence", lines)
+        done = await deliver(own, "confluence", parcel("confluence"), Memory())
+    finally:
+        server.close()
+    assert done.url is not None
+    assert done.url.startswith("https://acme.atlassian.example/wiki/spaces/OPS/pages/")
 
 
 async def test_deleted_page_is_made_again(server, settings):

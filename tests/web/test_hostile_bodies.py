@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.contracts.test_every_intake import SAMPLES, _bent, _json
 from tests.web.door import opened
 
@@ -17,7 +18,7 @@ def _refuse(name: str) -> float:
 
 
 @pytest.mark.parametrize("sender", [*sorted(SAMPLES), "changes"])
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60, 1_250), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 async def test_any_body_is_answered_without_a_5xx(redis_url, sender, data):
     body = data.draw(
