@@ -109,7 +109,8 @@ chaos: test-packages setup  ## longer proofs: kill -9 at every named point, ever
 
 fuzz: test-packages setup  ## thousands of generated alert bodies, commands and thread histories
 	@HYPOTHESIS_PROFILE=long $(PYTHON) -m pytest -o timeout=0 tests/slack/test_fuzz.py tests/slack/test_home.py \
-		tests/slack/test_text.py tests/commands tests/intake tests/web tests/contracts/test_every_intake.py $(ARGS)
+		tests/slack/test_text.py tests/commands tests/intake tests/web tests/contracts/test_every_intake.py tests/exporters/test_every_text.py \
+		tests/report/test_markdown.py $(ARGS)
 
 lock:  ## resolve the dependencies anew
 	@$(PYTHON) -m pip install -q uv

@@ -8,12 +8,13 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 
+import structlog
 import uvicorn
 from starlette.applications import Starlette
 
 from bot.app import build_services, open_ports, open_store
 from bot.diagnosis.request import DiagnosisPorts
-from bot.errors import ConfigError
+from bot.errors import ConfigError, StoreError
 from bot.exporters import report_worker
 from bot.jobs import giving_up
 from bot.jobs.auditing import Auditor
@@ -31,6 +32,8 @@ from bot.web.incidents import IncidentPages
 from bot.web.metrics import Metrics
 from bot.web.statistics import StatisticsPages
 from bot.web.webhooks import Webhooks
+
+log = structlog.get_logger(__name__)
 
 LEASE_SECONDS = 10.0
 SHUTDOWN_SECONDS = 10
@@ -99,6 +102,13 @@ class Deployment:
     def _wake(self) -> None:
         self._worker.wake()
 
+    async def _remember(self) -> None:
+        """Reads what earlier incidents teach before the first new one asks for it."""
+        try:
+            await self.services.archive.pasts()
+        except StoreError as error:
+            log.warning("serve.past_not_read", error=str(error))
+
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set, then drains."""
         server = uvicorn.Server(
@@ -121,7 +131,9 @@ class Deployment:
                 working = group.create_task(self._worker.run())
                 auditing = group.create_task(Auditor(self.services).run(stop))
                 slack = group.create_task(self._slack.run(stop))
+                remembering = group.create_task(self._remember())
                 await stop.wait()
+                remembering.cancel()
                 server.should_exit = True
                 await serving
                 await slack

@@ -117,7 +117,7 @@ class GitSettings(TargetSettings):
 
     url: https, ssh, or the path of a repository on this machine. branch: what new branches grow from.
     folder: where the reports lie in it. user: who the token belongs to, for https.
-    ssh_key: path of a private key, for ssh. web: address of a file in the browser, with `{branch}` and `{path}`.
+    ssh_key: path of a private key, for ssh. ca_file: certificates that an https server is checked against. web: address of a file in the browser, with `{branch}` and `{path}`.
     """
 
     token_env: str = "RCA_GIT_TOKEN"  # noqa: S105 - a variable's name
@@ -126,6 +126,7 @@ class GitSettings(TargetSettings):
     folder: str = "postmortems"
     user: str = "x-access-token"
     ssh_key: Path | None = None
+    ca_file: Path | None = None
     web: str | None = None
     author_name: str = "rca-bot"
     author_email: str = "rca-bot@localhost"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from bot.errors import CommandError, Reason
 from bot.incidents.opening import Opening
 from bot.jobs.beginnings import DRILL
 from bot.jobs.services import Services
+from bot.learning.case_folder import read_truth
+from bot.learning.cases import Truth
 from bot.learning.drills.exercise import SERVICE, load_case, saved_cases
 from bot.locales import say
 from commands import _line
@@ -43,11 +46,12 @@ async def drill(call: Call, services: Services) -> Reply:
     named = _line.read(call.text).text
     if not services.catalogue.causes:
         raise CommandError(say("commands.no_causes"), reason=Reason.NOT_FOUND)
-    saved = saved_cases(services.settings.knowledge_dir)
+    saved = await asyncio.to_thread(saved_cases, services.settings.knowledge_dir)
+    truths = await asyncio.to_thread(_truths, saved)
     draw = int(hashlib.sha256(call.key.encode()).hexdigest(), 16)
-    plots = _plots(named, services, saved)
+    plots = _plots(named, services, truths)
     plot = plots[draw % len(plots)]
-    title, symptom, service = _told(plot, services, saved)
+    title, symptom, service = await asyncio.to_thread(_told, plot, services, saved)
     opening = Opening(
         title=say("learning.drill_title", text=title).in_locale(call.locale),
         channel=services.settings.training_channel or call.channel,
@@ -85,13 +89,16 @@ async def drill(call: Call, services: Services) -> Reply:
     return notice(say("learning.drill_opened", incident=taken.incident_id))
 
 
-def _plots(named: str, services: Services, saved: dict[str, Path]) -> Sequence[_Plot]:
+def _truths(saved: Mapping[str, Path]) -> dict[str, Truth]:
+    """What the saved cases ended in; one without an end cannot be played."""
+    found = {name: read_truth(path) for name, path in saved.items()}
+    return {name: truth for name, truth in found.items() if truth is not None}
+
+
+def _plots(named: str, services: Services, truths: Mapping[str, Truth]) -> Sequence[_Plot]:
     """Everything that the name may mean; without a name everything that there is."""
     causes = services.catalogue.causes
-    by_case = {name: load_case(path).truth for name, path in saved.items()}
-    cases = [
-        _Plot(cause=truth.cause, case=name) for name, truth in by_case.items() if truth is not None
-    ]
+    cases = [_Plot(cause=truth.cause, case=name) for name, truth in truths.items()]
     generated = [_Plot(cause=name) for name in sorted(causes)]
     if not named:
         return [*generated, *cases]
@@ -100,7 +107,7 @@ def _plots(named: str, services: Services, saved: dict[str, Path]) -> Sequence[_
     if not found and word in causes:
         found = [item for item in [*generated, *cases] if item.cause == word]
     if not found:
-        near = _line.nearest(word, [*causes, *saved]) or next(iter(causes), "–")
+        near = _line.nearest(word, [*causes, *truths]) or next(iter(causes), "–")
         raise CommandError(
             say("learning.unknown_cause", name=named[:40], near=near), reason=Reason.NOT_FOUND
         )
@@ -108,7 +115,7 @@ def _plots(named: str, services: Services, saved: dict[str, Path]) -> Sequence[_
 
 
 def _told(
-    plot: _Plot, services: Services, saved: dict[str, Path]
+    plot: _Plot, services: Services, saved: Mapping[str, Path]
 ) -> tuple[Localized, Localized, str]:
     """Title, symptom and service of what is played; the cause is in none of them."""
     if plot.case is not None:

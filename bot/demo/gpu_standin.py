@@ -13,7 +13,7 @@ from typing import Any
 from bot.demo.gpu_series import MODEL, UUID
 
 _TOTAL_BYTES = 85_520_809_984
-_USED_BYTES = 6_442_450_944
+_USED_BYTES = 536_870_912  # the driver's own: no process is listed
 
 _CALLS: dict[str, Any] = {
     "nvmlDeviceGetMemoryInfo": {

@@ -6,14 +6,19 @@ from collections import defaultdict
 
 from bot.diagnosis.collected import Collected
 from bot.diagnosis.facts import Facts
+from bot.diagnosis.trace_gaps import clock_skews, orphans
+from bot.diagnosis.wording import quantity
 from bot.domain.evidence import BlindSpot, SourceState
 from bot.domain.finding import ProbeStatus
 from bot.domain.text import Localized
 from bot.locales import say
 
 
+_MOST_NAMED = 4
+
+
 def find_blind_spots(collected: Collected, facts: Facts) -> tuple[BlindSpot, ...]:
-    """Ordered: sources, probes, granularity, lateness, partial answers."""
+    """Ordered: sources, probes, granularity, lateness, values that are none, traces, partial answers."""
     spots: list[BlindSpot] = []
     reasons = {gap.plugin: gap.detail for gap in collected.gaps}
     for name, state in collected.states.items():
@@ -38,12 +43,39 @@ def find_blind_spots(collected: Collected, facts: Facts) -> tuple[BlindSpot, ...
         spots.append(
             BlindSpot(what=say("diagnosis.blind.late_probes"), why=say("diagnosis.blind.over"))
         )
+    spots.extend(_values(collected))
+    spots.extend(_spans(collected))
     partial = sorted({note for reading in collected.now.values() for note in reading.partial})
     spots.extend(
         BlindSpot(what=say("diagnosis.blind.partial"), why=Localized.verbatim(note))
         for note in partial
     )
     return tuple(spots)
+
+
+def _values(collected: Collected) -> list[BlindSpot]:
+    odd = {name: reading.dropped for name, reading in collected.now.items() if reading.dropped}
+    if not odd:
+        return []
+    names = sorted(odd, key=lambda name: (-odd[name], name))[:_MOST_NAMED]
+    what = say(
+        "diagnosis.blind.not_finite", count=str(sum(odd.values())), signals=", ".join(names)
+    )
+    return [BlindSpot(what=what, why=say("diagnosis.blind.no_denominator"))]
+
+
+def _spans(collected: Collected) -> list[BlindSpot]:
+    spots = [
+        BlindSpot(
+            what=say("diagnosis.blind.clocks", caller=caller, callee=callee),
+            why=say("diagnosis.blind.skewed", by=quantity(seconds, "s")),
+        )
+        for (caller, callee), seconds in clock_skews(collected.spans).items()
+    ]
+    if lost := orphans(collected.spans):
+        what = say("diagnosis.blind.orphans", count=str(lost))
+        spots.append(BlindSpot(what=what, why=say("diagnosis.blind.parent_missing")))
+    return spots
 
 
 def _probes(collected: Collected) -> list[BlindSpot]:

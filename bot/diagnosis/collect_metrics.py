@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import pairwise
 from statistics import median
@@ -16,12 +17,13 @@ from bot.diagnosis.collected import Reading
 from bot.diagnosis.plan import Scope, metrics_in
 from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
 from bot.domain.change import Change
-from bot.domain.evidence import EvidenceSource, Gap
+from bot.domain.evidence import EvidenceSource, Gap, Series
 from bot.domain.finding import ProbeResult
 from bot.domain.instant import Window
 from bot.errors import EvidenceError
 from bot.source import MetricsSource, Span
 
+_QUANTILE = re.compile(r"histogram_quantile\([\d.]+, (sum by \(le\) \(.+\))\)")
 _USUAL_RESOLUTION = 15.0
 _MOST_POINTS = 720
 """Points per series that are enough to see an onset and to draw it."""
@@ -162,9 +164,23 @@ class _Reader:
         for text in texts:
             reading = await self._ask(text, window, step)
             if reading is not None and reading.series:
-                self.progress.now[signal.name] = reading
+                beyond = await self._beyond(text)
+                self.progress.now[signal.name] = replace(reading, beyond=beyond)
                 return True
         return False
+
+    async def _beyond(self, query: str) -> tuple[float, float] | None:
+        """Where a quantile over classic buckets is capped, and the share of requests above that."""
+        buckets = _QUANTILE.fullmatch(query)
+        if buckets is None:
+            return None
+        try:
+            answer = await self.source.instant(
+                buckets[1], self.request.at, timeout_seconds=self.request.deadline_seconds
+            )
+        except EvidenceError:
+            return None
+        return share_beyond(answer.items)
 
     async def _more(self, signal: Signal, query: str) -> None:
         """Other days and the last hours, where the signal asks for them."""
@@ -215,4 +231,20 @@ async def _read(
             )
         )  # fmt: skip
         return None
-    return Reading(query=query, window=window, series=answer.items, partial=answer.partial)
+    return Reading(
+        query=query, window=window, series=answer.items, partial=answer.partial, dropped=answer.dropped,
+    )  # fmt: skip
+
+
+def share_beyond(buckets: Sequence[Series]) -> tuple[float, float] | None:
+    """The largest finite bucket of a histogram and the share of requests above it; None without requests."""
+    counts = {
+        float(one.labels["le"]): one.samples[-1].value
+        for one in buckets
+        if "le" in one.labels and one.samples and one.samples[-1].value is not None
+    }
+    total = counts.pop(math.inf, None)
+    if not total or not counts:
+        return None
+    largest = max(counts)
+    return largest, max(0.0, 1 - (counts[largest] or 0.0) / total)

@@ -19,12 +19,18 @@ DECLARED = "declared."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The series that answered a signal, and the query that they answer."""
+    """The series that answered a signal, and the query that they answer.
+
+    dropped: values that were not finite and became gaps.
+    beyond: of a quantile, the largest finite bucket and the share of requests above it: the quantile is capped there.
+    """
 
     query: str
     window: Window
     series: tuple[Series, ...]
     partial: tuple[str, ...] = ()
+    dropped: int = 0
+    beyond: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,6 +147,7 @@ def _one(
         incident=incident.window,
         settle_seconds=series.step_seconds if is_log else collected.rate_seconds,
         partial=reading.partial,
+        beyond=reading.beyond,
     )
     usual = usual_range(collected.history.get(signal.name, ()), observation)
     growth = _growth(collected.trends.get(signal.name), observation)

@@ -238,9 +238,11 @@ class Bench:
                     source=EvidenceSource.LOGS,
                     plugin="logs",
                     summary=say(
-                        "diagnosis.log.found", count=len(lines), who=who,
+                        "diagnosis.log.found",
+                        count=len(lines),
+                        who=who,
                         line=_excerpt(first.text, test.pattern),
-                    ),  # fmt: skip
+                    ),
                     query=f"|~ {test.pattern}",
                     window=Window(at, _moment(lines[-1].at_ns)),
                     samples=len(lines),

@@ -63,6 +63,7 @@ class Observation:
     usual: least and most of the same hour on other days, None without history.
     growth: change over the last hours by a robust slope, in the signal's unit, None without trend.
     noise: standard deviation of the time before, None where that of its samples is meant.
+    beyond: of a quantile, the largest finite bucket and the share of requests above it.
     """
 
     signal: Signal
@@ -80,11 +81,22 @@ class Observation:
     partial: tuple[str, ...] = ()
     series: Series | None = None
     noise: float | None = None
+    beyond: tuple[float, float] | None = None
 
     @property
     def is_known(self) -> bool:
         """Whether both sides of the comparison are there."""
         return self.before is not None and self.during is not None
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether the value stands at the largest bucket, so that the truth may be any more."""
+        return (
+            self.beyond is not None
+            and self.during is not None
+            and self.beyond[1] > 0
+            and self.during.middle >= self.beyond[0] * (1 - 1e-6)
+        )
 
     @property
     def ratio(self) -> float:
@@ -224,6 +236,7 @@ def observe(
     incident: Window,
     settle_seconds: float,
     partial: tuple[str, ...] = (),
+    beyond: tuple[float, float] | None = None,
 ) -> Observation:
     """Compares the time before the incident with the time in it.
 
@@ -251,6 +264,7 @@ def observe(
         partial=partial,
         series=series,
         noise=_noise_of_gauge(before, during, query) if source == "metrics" else None,
+        beyond=beyond,
     )
     if observation.is_lost_in_noise() and (own := _own_start(found, start, end)) is not None:
         # It moved before the symptom did, so the time before the symptom mixes both of its levels.

@@ -88,6 +88,7 @@ def find_incident(collected: Collected, catalogue: Catalogue) -> Incident:
             observation = observe(
                 signal, series, query=reading.query, source="metrics", window=reading.window,
                 incident=span, settle_seconds=collected.rate_seconds, partial=reading.partial,
+                beyond=reading.beyond,
             )  # fmt: skip
             if not shows(observation) or _is_usual(observation, collected, name):
                 continue
@@ -157,6 +158,7 @@ def _without_onset(collected: Collected, catalogue: Catalogue) -> Incident:
             observation = observe(
                 signal, series, query=reading.query, source="metrics", window=reading.window,
                 incident=window, settle_seconds=collected.rate_seconds, partial=reading.partial,
+                beyond=reading.beyond,
             )  # fmt: skip
             usual = usual_range(collected.history.get(name, ()), observation)
             if _stands_apart(observation, usual):

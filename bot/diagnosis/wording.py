@@ -46,9 +46,19 @@ def describe(observation: Observation) -> Localized:
     entity = f" ({observation.entity.label})" if observation.entity.label else ""
     if observation.ended:
         return say("diagnosis.observation.ended", signal=observation.signal.title, entity=entity)
+    if _is_idle(observation):
+        return say("diagnosis.observation.idle", signal=observation.signal.title, entity=entity)
     if observation.before is None or observation.during is None:
         return say("diagnosis.observation.unknown", signal=observation.signal.title, entity=entity)
-    now, then = quantity(observation.during.middle, unit), quantity(observation.before.middle, unit)
+    then = quantity(observation.before.middle, unit)
+    now: str | Localized = quantity(observation.during.middle, unit)
+    if observation.is_capped and observation.beyond is not None:
+        largest, share = observation.beyond
+        now = say(
+            "diagnosis.observation.beyond",
+            now=quantity(largest, unit),
+            share=quantity(share, "ratio"),
+        )
     if observation.moved(ratio=1.1) is Movement.FLAT:
         return say(
             "diagnosis.observation.flat", signal=observation.signal.title, entity=entity, now=now
@@ -58,6 +68,13 @@ def describe(observation: Observation) -> Localized:
     return say(
         key, signal=observation.signal.title, entity=entity, before=then, now=now, since=since
     )
+
+
+def _is_idle(observation: Observation) -> bool:
+    """Whether a quantile or a mean per request has samples but never a value: there was nothing to measure."""
+    series = observation.series
+    per_request = "histogram_quantile(" in observation.query or " / " in observation.query
+    return bool(per_request and not observation.samples and series and series.samples)
 
 
 def describe_standing(observation: Observation, usual: tuple[float, float]) -> Localized:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from bot.domain.instant import Window
@@ -39,6 +40,12 @@ def digest_of(content: object) -> str:
         content, sort_keys=True, separators=(",", ":"), default=str, ensure_ascii=False
     )
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+# A fold asks for the ids of all evidence with every entry that adds some.
+@lru_cache(maxsize=32_768)
+def _id_of(plugin: str, query: str, node: str | None, finding: str | None, digest: str) -> str:
+    return f"E-{digest_of([plugin, query, node, finding, digest])[:6]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +95,7 @@ class Evidence:
     @property
     def id(self) -> str:
         """`E-` and the first six hex digits of the digest over question and answer."""
-        return f"E-{digest_of([self.plugin, self.query, self.node, self.finding, self.digest])[:6]}"
+        return _id_of(self.plugin, self.query, self.node, self.finding, self.digest)
 
     def to_json(self) -> dict[str, Any]:
         """The shape of the JSON export, and what timeline entries carry."""

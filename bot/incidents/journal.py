@@ -25,9 +25,20 @@ Clock = Callable[[], datetime]
 class UnknownIncidentError(BotError):
     """There is no incident of this id."""
 
-    def __init__(self, incident_id: str) -> None:
+    def __init__(
+        self, incident_id: str, why: str = "no such incident; list them with /rca status"
+    ) -> None:
+        super().__init__(f"{incident_id}: {why}", reason=Reason.NOT_FOUND)
+
+
+class DamagedIncidentError(UnknownIncidentError):
+    """The beginning of a timeline is gone: somebody or Redis itself trimmed it, and no state can be read from the rest."""
+
+    def __init__(self, incident_id: str, first: int) -> None:
         super().__init__(
-            f"{incident_id}: no such incident; list them with /rca status", reason=Reason.NOT_FOUND
+            incident_id,
+            f"entries 1 to {first - 1} of its timeline are gone from Redis; restore them from a "
+            "backup, and keep maxmemory-policy at noeviction",
         )
 
 
@@ -73,6 +84,8 @@ class Journal:
             return await self.load(incident_id)
         if held is None and not page.bodies:
             raise UnknownIncidentError(incident_id)
+        if held is None and (first := int(str(page.bodies[0]["seq"]))) != 1:
+            raise DamagedIncidentError(incident_id, first)
         wordings = page.wordings
         if wordings is None:
             seqs = [int(str(body["seq"])) for body in page.bodies]
@@ -140,7 +153,10 @@ class Journal:
             # Asked before `make`, which may refuse now what it allowed when the step was taken.
             newest = await self.load(incident_id)
             return Recorded(incident=newest.incident, entries=(), is_new=False)
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                # Perhaps not a faster writer, but a stream that was cut: then what is held here is not what is there.
+                self._cache.pop(incident_id, None)
             ledger = await self.load(incident_id)
             drafts = make(ledger)
             batch = Batch()

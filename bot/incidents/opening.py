@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import structlog
+
 from bot.domain.alert import Alert, AlertGroup, AlertStatus
 from bot.domain.incident import Incident
 from bot.domain.responder import Severity
@@ -24,7 +26,7 @@ from bot.incidents.beginning import FIRST_STEP, Opening, Taken, first_entries, s
 from bot.incidents.grouping import Decision, Grouping, Rule, is_heartbeat, keys_of, labels_of
 from bot.incidents.heartbeats import Heartbeats
 from bot.incidents.joining import Joining
-from bot.incidents.journal import Clock, Journal
+from bot.incidents.journal import Clock, Journal, UnknownIncidentError
 from bot.inventory import Inventory
 from bot.locales import say
 from bot.settings import Settings
@@ -34,6 +36,8 @@ from bot.store.queue import Job
 from bot.store.transaction import Batch, Outcome, Store
 
 __all__ = ["FIRST_STEP", "Opening", "Openings", "Received", "Taken", "status_draft"]
+
+log = structlog.get_logger(__name__)
 
 # Words of alert rules for how bad it is, and what most teams mean by them.
 _SEVERITIES = {
@@ -222,8 +226,15 @@ class Openings:
         if not taken.is_new:
             return None
         if decision.rule is Rule.RECURRENCE and decision.incident_id is not None:
-            await self._joining.link(decision.incident_id, taken.incident_id)
+            await self._link(decision.incident_id, taken.incident_id)
         return taken.incident_id
+
+    async def _link(self, before: str, after: str) -> None:
+        try:
+            await self._joining.link(before, after)
+        except UnknownIncidentError as error:
+            # Its keys outlived it. The alert is safe in the new one; the loss is for the operator.
+            log.error("incident.lost", incident=before, error=str(error))
 
     def _opening(
         self,

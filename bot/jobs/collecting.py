@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import structlog
+
 from bot.checkpoint import reached
 from bot.diagnosis.charts import deciding_charts
 from bot.diagnosis.collect import collect
@@ -27,6 +29,11 @@ from bot.learning.priors import priors_of
 from bot.learning.saving import is_worth_keeping, keep, packed
 from bot.message import Message
 from bot.store.queue import Claim, Job
+
+log = structlog.get_logger(__name__)
+
+PAST_SECONDS = 1.0
+"""How long a ranking waits for what the past says; just after a start it may go without. Basis: ten seconds in all."""
 
 
 class Collecting:
@@ -108,7 +115,10 @@ class Collecting:
         """What the team's own past adds; an exercise is judged by the catalogue alone."""
         if incident.drill is not None:
             return None
-        pasts = await self._services.archive.pasts()
+        pasts = await self._services.archive.pasts_within(PAST_SECONDS)
+        if pasts is None:
+            log.info("collect.no_past", incident=incident.id)
+            return None
         return priors_of(pasts, self._services.clock(), but=incident.id)
 
     async def _propose_scope(self, incident: Incident, collected: Collected, via: Via) -> None:

@@ -7,7 +7,7 @@ remembered (`bot/store/deliveries.py`), so that a crash or a failure only ever c
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import httpx
@@ -16,7 +16,7 @@ import structlog
 from bot.checkpoint import reached
 from bot.domain.incident import Incident
 from bot.domain.text import Localized
-from bot.domain.timeline import SYSTEM_AUTHOR
+from bot.domain.timeline import SYSTEM_AUTHOR, Entry, EntryKind
 from bot.errors import CommandError, ConfigError, DeliveryError, Reason
 from bot.exporter import ExportOptions
 from bot.exporters import RENDER_TIMEOUT_SECONDS, report_worker
@@ -69,6 +69,21 @@ async def ask(services: Services, incident_id: str, target: str, *, by: str, onc
     services.wake()
 
 
+async def renew(services: Services, incident_id: str, *, once: str) -> None:
+    """Queues a delivery to every place that has the incident's report: words that their author took back stand there.
+
+    Raises:
+        StoreError: Redis is not reachable; try again with the same name.
+    """
+    incident = (await services.journal.load(incident_id)).incident
+    places = {name for name in targets() if name in incident.report_formats}
+    if any(item.issue_url for item in incident.action_items):
+        places.add("github")
+    for name in sorted(places):
+        job = deliver_job(incident_id, name, by=SYSTEM_AUTHOR)
+        await services.outbox.send(job, once=f"{once}:{name}")
+
+
 def issues_in_step(incident: Incident, settings: Settings) -> tuple[Job, ...]:
     """What an incident whose action items are issues already wants when one of them changes."""
     items = incident.action_items
@@ -95,6 +110,21 @@ def key_of(incident: Incident) -> str:
 def wait_after(attempt: int) -> float:
     """Seconds until the next try after this many, where the target does not say itself."""
     return min(LAST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(attempt - 1, 10))
+
+
+def _last_news(entries: Sequence[Entry]) -> int | None:
+    """Seq of the last entry that says more than that the report was written or delivered.
+
+    Later ones are left to the next delivery that has something else to say: a delivery is an entry itself, and the
+    same report asked for twice would never be the same.
+    """
+    news = (
+        entry.seq
+        for entry in reversed(entries)
+        if not (entry.kind is EntryKind.REPORT and entry.op in ("", "delivered"))
+        and not (entry.kind is EntryKind.SYSTEM and entry.op == "delivery")
+    )
+    return next(news, None)
 
 
 class Delivering:
@@ -140,7 +170,8 @@ class Delivering:
             raise CommandError(text, reason=Reason.UNAUTHORISED)
 
     async def _parcel(self, target: Target, incident: Incident) -> Parcel:
-        report = await compile_report(self._services, incident.id)
+        entries = (await self._services.journal.load(incident.id)).entries
+        report = await compile_report(self._services, incident.id, until=_last_news(entries))
         options = ExportOptions(locale=incident.locale)
         return await report_worker().run(
             packed,

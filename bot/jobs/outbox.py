@@ -33,13 +33,12 @@ def card_job(incident: Incident) -> Job:
     )
 
 
-def thread_post(incident: Incident, message: Message) -> Job:
-    """A message in the incident's thread."""
-    return Job(
-        kind=POST,
-        lane=lane_of(incident.channel),
-        payload={"incident": incident.id, "to": "thread", "message": message.to_json()},
-    )
+def thread_post(incident: Incident, message: Message, *, live: str = "") -> Job:
+    """A message in the incident's thread; one with the same name in `live` as an earlier one takes its place."""
+    payload = {"incident": incident.id, "to": "thread", "message": message.to_json()}
+    if live:
+        payload["live"] = live
+    return Job(kind=POST, lane=lane_of(incident.channel), payload=payload)
 
 
 def private_post(

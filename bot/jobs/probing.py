@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +26,10 @@ from bot.store.queue import Claim
 
 PROBE_SECONDS = 8.0
 CAPTURE_SECONDS = 10.0
+# What has answered by then is shown while the slow ones are waited for.
+FIRST_SECONDS = 1.5
+
+FirstOnes = Callable[[Sequence[ProbeResult], int], Awaitable[None]]
 
 # What a restart destroys: stacks, allocator, process memory, sockets, and the log since the process started.
 CAPTURED = (
@@ -47,11 +51,22 @@ class Probing:
     async def probe(self, claim: Claim) -> Done | Later:
         """Runs probes on nodes and shows the answers side by side."""
         payload = claim.job.payload
+        incident_id = payload.get("incident")
+
+        async def first_ones(results: Sequence[ProbeResult], waiting: int) -> None:
+            if incident_id is None:
+                return
+            context = {"results": [item.to_json() for item in results], "waiting": waiting}
+            incident = (await self._services.journal.load(incident_id)).incident
+            early = outbox.thread_post(
+                incident, Message(view="probe", context=context), live=claim.job.id
+            )
+            await self._services.outbox.send(early, once=f"{claim.job.id}:early")
+
         results = await self._run_all(
-            payload["probes"], payload["nodes"], payload["args"], payload, PROBE_SECONDS
+            payload["probes"], payload["nodes"], payload["args"], payload, PROBE_SECONDS, first_ones
         )
         message = Message(view="probe", context={"results": [item.to_json() for item in results]})
-        incident_id = payload.get("incident")
         if incident_id is None:
             job = outbox.private_post(
                 payload["channel"],
@@ -66,7 +81,7 @@ class Probing:
         for result in results:
             await self._services.responding.record_probe(incident_id, result, via, purpose="asked")
         incident = (await self._services.journal.load(incident_id)).incident
-        post = outbox.thread_post(incident, message)
+        post = outbox.thread_post(incident, message, live=claim.job.id)
         await self._services.outbox.send(post, once=f"{claim.job.id}:post")
         await keep_artefacts(self._services, incident, results, via)
         return Done()
@@ -203,7 +218,9 @@ class Probing:
         args: Mapping[str, Any],
         payload: Mapping[str, Any],
         seconds: float,
+        first_ones: FirstOnes | None = None,
     ) -> list[ProbeResult]:
+        """Every answer in order. first_ones: is told what there is once a slow node makes the others wait."""
         runner = (await self._ports(payload)).probes
         now = self._services.clock()
         if runner is None:
@@ -219,22 +236,30 @@ class Probing:
                 for node in nodes
                 for probe in probes
             ]
-        return list(
-            await asyncio.gather(
-                *(
-                    runner.run(
-                        node,
-                        probe,
-                        args,
-                        subject=payload["by"],
-                        timeout_seconds=seconds_for(probe, args, seconds),
-                        approved_by=payload.get("approved_by"),
-                    )
-                    for node in nodes
-                    for probe in probes
+        tasks = [
+            asyncio.ensure_future(
+                runner.run(
+                    node,
+                    probe,
+                    args,
+                    subject=payload["by"],
+                    timeout_seconds=seconds_for(probe, args, seconds),
+                    approved_by=payload.get("approved_by"),
                 )
             )
-        )
+            for node in nodes
+            for probe in probes
+        ]
+        try:
+            if first_ones is not None and tasks:
+                done, waiting = await asyncio.wait(tasks, timeout=FIRST_SECONDS)
+                if done and waiting:
+                    answers = [task.result() for task in tasks if task in done]
+                    await first_ones(answers, len(waiting))
+            return list(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:
+                task.cancel()
 
     async def _ports(self, payload: Mapping[str, Any]) -> DiagnosisPorts:
         """The doors of the incident that the probes are run for; the real ones where there is none."""

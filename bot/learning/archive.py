@@ -35,11 +35,27 @@ class Archive:
             tips = await timeline.tips(self._store, ids)
             found: list[Past] = []
             for incident_id in ids:
-                past = await self._one(incident_id, tips.get(incident_id, ""))
+                tip = tips.get(incident_id, "")
+                past = await self._one(incident_id, tip)
                 if past is not None:
                     found.append(past)
-            self._known = {past.id: (tips.get(past.id, ""), past) for past in found}
+                    # Kept at once: whoever gives up waiting leaves the rest for the next.
+                    self._known[incident_id] = (tip, past)
+            for gone in self._known.keys() - set(ids):
+                del self._known[gone]
             return tuple(found)
+
+    async def pasts_within(self, seconds: float) -> tuple[Past, ...] | None:
+        """`pasts`, or None where reading them takes longer, as it may just after a start.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.pasts()
+        except TimeoutError:
+            return None
 
     async def _one(self, incident_id: str, tip: str) -> Past | None:
         held = self._known.get(incident_id)

@@ -13,12 +13,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import lzma
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from bot.cause import Catalogue
@@ -35,8 +32,6 @@ from bot.inventory import Service
 from bot.learning import case_parts as parts
 
 SCHEMA = "rca-bot/case/1"
-_LARGEST_FILE = 64 * 1024 * 1024
-_OPENERS: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 Json = dict[str, Any]
 
@@ -147,7 +142,7 @@ def case_from(files: Mapping[str, bytes], where: str) -> Case:
         name = "probes.json"
         probes = parts.probes_from_json(json.loads(files[name]))
         name = "truth.json"
-        truth = _truth(json.loads(files[name])) if name in files else None
+        truth = truth_from(json.loads(files[name])) if name in files else None
         entry = head["nodes"]["services"][0]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise BotError(
@@ -178,34 +173,6 @@ def case_from(files: Mapping[str, bytes], where: str) -> Case:
         alert=dict(head.get("alert") or {}),
         truth=truth,
     )
-
-
-def read_case(folder: Path) -> Case:
-    """Reads a case from its directory; any file may be stored as itself, `.gz` or `.xz`.
-
-    Raises:
-        BotError: a file is missing, too large or not in shape; says which.
-    """
-    files: dict[str, bytes] = {}
-    try:
-        for path in sorted(folder.iterdir()):
-            opener = _OPENERS.get(path.suffix, Path.open)
-            name = path.name.removesuffix(path.suffix) if path.suffix in _OPENERS else path.name
-            if not path.is_file() or not name.endswith((".json", ".jsonl")):
-                continue
-            with opener(path, "rb") as file:
-                content = file.read(_LARGEST_FILE + 1)
-            if len(content) > _LARGEST_FILE:
-                raise BotError(
-                    f"{path}: is larger than 64 MiB; no case is", reason=Reason.MALFORMED
-                )
-            files[name] = content
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        raise BotError(
-            f"{folder}: cannot be read: {getattr(error, 'strerror', None) or error}; name the directory of a saved case",
-            reason=Reason.NOT_FOUND,
-        ) from error
-    return case_from(files, str(folder))
 
 
 def _head(case: Case) -> Json:
@@ -272,7 +239,12 @@ def _collected(head: Mapping[str, Any]) -> Collected:
     )
 
 
-def _truth(value: Mapping[str, Any]) -> Truth:
+def truth_from(value: Mapping[str, Any]) -> Truth:
+    """Reads the content of `truth.json`.
+
+    Raises:
+        KeyError, TypeError: not in shape.
+    """
     return Truth(
         cause=str(value["cause"]),
         chain=tuple(str(item) for item in value["chain"]),

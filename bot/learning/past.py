@@ -16,7 +16,7 @@ from bot.domain.text import Localized
 from bot.domain.timeline import Entry, EntryKind
 from bot.incidents.journal import Ledger
 from bot.learning.words import counted
-from bot.report.compile import durations
+from bot.report.durations import durations
 
 # Labels that tell one instance of an alert from another; what is left is its signature.
 _INSTANCE_LABELS = frozenset({"instance", "pod", "node", "replica", "host", "container", "gpu"})

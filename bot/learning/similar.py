@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from bot.domain.precedent import Precedent, Recurrence
 from bot.learning.past import Past
@@ -81,6 +82,29 @@ def recurrence_by_cause(
         if now.is_established and past.cause == now.cause and set(now.services) & set(past.services)
     ]
     return Recurrence(by="cause", days=days, incidents=tuple(same))
+
+
+def recurring(pasts: Sequence[Past], *, days: int = RECURRENCE_DAYS) -> frozenset[str]:
+    """Every incident that is a recurrence by alert rule or by cause, in one pass over all of them."""
+    reach = timedelta(days=days)
+    last: dict[tuple[str, str], datetime] = {}
+    found: set[str] = set()
+    ordered = sorted((past for past in pasts if not past.is_drill), key=lambda past: past.opened_at)
+    for _, group in groupby(ordered, key=lambda past: past.opened_at):
+        together = list(group)
+        for past in together:
+            if any(past.opened_at - last[key] <= reach for key in _marks(past) if key in last):
+                found.add(past.id)
+        # Incidents of the same moment are not each other's recurrence.
+        last.update({key: past.opened_at for past in together for key in _marks(past)})
+    return frozenset(found)
+
+
+def _marks(past: Past) -> list[tuple[str, str]]:
+    marks = [("signature", name) for name in past.signature]
+    if past.is_established:
+        marks += [(f"cause:{past.cause}", service) for service in past.services]
+    return marks
 
 
 def _earlier(now: Past, pasts: Sequence[Past], days: int) -> list[Past]:

@@ -12,7 +12,7 @@ from statistics import median
 from bot.domain.postmortem import DurationName
 from bot.domain.text import Localized
 from bot.learning.past import Past
-from bot.learning.similar import recurrence_by_cause, recurrence_by_signature
+from bot.learning.similar import recurring
 
 LEAST_FOR_MEDIAN = 3
 LEAST_FOR_P90 = 10
@@ -116,7 +116,7 @@ def statistics_of(pasts: Sequence[Past], since: datetime, until: datetime) -> St
             n=sum(past.probes.asked for past in real),
         ),
         first_guess=_first_guess(real),
-        recurrence=Share(part=sum(_recurs(past, pasts) for past in real), n=len(real)),
+        recurrence=Share(part=len(recurring(pasts) & {past.id for past in real}), n=len(real)),
         blind_spots=_blind_spots(real),
         overdue=_overdue(real, until.date()),
         weeks=_weeks(real, since.date(), until.date()),
@@ -149,12 +149,6 @@ def _causes(pasts: Sequence[Past]) -> tuple[tuple[str, Localized, int], ...]:
 def _first_guess(pasts: Sequence[Past]) -> Share:
     known = [past for past in pasts if past.is_established and past.first_guess is not None]
     return Share(part=sum(past.first_guess == past.cause for past in known), n=len(known))
-
-
-def _recurs(past: Past, pasts: Sequence[Past]) -> bool:
-    return bool(
-        recurrence_by_signature(past, pasts).count or recurrence_by_cause(past, pasts).count
-    )
 
 
 def _blind_spots(pasts: Sequence[Past]) -> tuple[BlindSpotCount, ...]:

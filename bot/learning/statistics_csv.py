@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from bot.domain.instant import to_rfc3339
 from bot.learning.past import Past
-from bot.learning.similar import recurrence_by_cause, recurrence_by_signature
+from bot.learning.similar import recurring
 from bot.learning.statistics import SHOWN_TIMINGS, Statistics
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -33,17 +33,15 @@ def incidents_csv(statistics: Statistics, pasts: Sequence[Past]) -> str:
             *(name.value for name in SHOWN_TIMINGS),
         ]
     ]  # fmt: skip
+    again = recurring(pasts)
     for past in pasts:
         if past.is_drill or not statistics.since <= past.opened_at <= statistics.until:
             continue
-        recurs = (
-            recurrence_by_signature(past, pasts).count or recurrence_by_cause(past, pasts).count
-        )
         rows.append(
             [
                 past.id, past.title, past.service or "", past.severity, past.status,
                 to_rfc3339(past.opened_at), to_rfc3339(past.resolved_at) if past.resolved_at else "",
-                past.cause or "", past.first_guess or "", "1" if recurs else "0",
+                past.cause or "", past.first_guess or "", "1" if past.id in again else "0",
                 str(past.probes.asked), str(past.probes.wasted), str(len(past.blind_spots)),
                 *(_number(past.durations.get(name)) for name in SHOWN_TIMINGS),
             ]

@@ -5,37 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from bot.domain.evidence import Evidence
-from bot.domain.finding import ProbeResult
-from bot.domain.hypothesis import NOT_ESTABLISHED, HypothesisStatus
-from bot.domain.incident import ChartRef, Incident, IncidentStatus
-from bot.domain.instant import Window, parse_rfc3339
+from bot.domain.incident import ChartRef, Incident
 from bot.domain.postmortem import (
     Answer,
     AttachedFile,
     ChainLink,
     CitedEvidence,
-    DurationName,
     Header,
-    Judgement,
     JudgementTopic,
-    MonitoringChange,
-    MonitoringKind,
     Postmortem,
     Question,
-    RawProbe,
     ReportChart,
     ReportState,
-    ReviewedChange,
     TimelineLine,
 )
-from bot.domain.report_news import Written, citations, revisions, written
+from bot.domain.report_news import citations, revisions, written
 from bot.domain.text import Localized
-from bot.domain.timeline import Entry, EntryKind
+from bot.domain.timeline import Entry
 from bot.locales import say
+from bot.report.compile_facts import (
+    changes,
+    checklist_reasons,
+    pointers,
+    probes,
+    searched,
+)
+from bot.report.compile_people import as_people_left_it, judgement, monitoring, with_named
+from bot.report.durations import durations
 from bot.report.rewrite import rewrite
 
 _MENTION = re.compile(r"<@([A-Z0-9]{2,})(?:\|[^<>]*)?>")
@@ -61,9 +60,9 @@ def compile_postmortem(
     ordered = sorted(entries, key=lambda entry: (entry.at, entry.seq))
     words = written(entries)
     named = citations(entries)
-    incident = _as_people_left_it(incident, words, named)
+    incident = as_people_left_it(incident, words, named)
     established = incident.root_cause is not None
-    helped, misled = _pointers(incident)
+    helped, misled = pointers(incident)
     compiled = Postmortem(
         version=version,
         zone=zone,
@@ -92,81 +91,29 @@ def compile_postmortem(
         ),
         chain=_chain(incident, titles or {}, named) if established else (),
         layers=incident.layers,
-        changes=_changes(incident),
-        changes_window=_searched(ordered),
+        changes=changes(incident),
+        changes_window=searched(ordered),
         blind_spots=incident.blind_spots,
         mitigations=tuple(
             replace(item, by=_name(item.by, directory)) for item in incident.mitigations
         ),
         fix=replace(incident.fix, by=_name(incident.fix.by, directory)) if incident.fix else None,
         checklist_changes=tuple(sorted(incident.checklist_changes, key=lambda item: item.n)),
-        checklist_reasons=_checklist_reasons(ordered),
-        monitoring_changes=_monitoring(incident),
+        checklist_reasons=checklist_reasons(ordered),
+        monitoring_changes=monitoring(incident),
         checks=tuple(replace(item, by=_name(item.by, directory)) for item in incident.checks),
         action_items=tuple(
             replace(item, owner=_name(item.owner, directory) if item.owner else None)
             for item in sorted(incident.action_items, key=lambda item: item.n)
         ),
         durations=durations(incident, ordered),
-        judgements=tuple(_judgement(topic, words, directory) for topic in JudgementTopic),
-        probes=_probes(ordered),
+        judgements=tuple(judgement(topic, words, directory) for topic in JudgementTopic),
+        probes=probes(ordered),
         helped=helped,
         misled=misled,
         revisions=tuple(replace(item, by=_name(item.by, directory)) for item in revisions(entries)),
     )
     return rewrite(compiled, _readable(directory))
-
-
-def durations(incident: Incident, entries: Sequence[Entry]) -> dict[DurationName, float | None]:
-    """Seconds from the opening to each milestone; None where it did not happen, 0 where it came before the opening.
-
-    entries: ordered by time.
-    """
-    confirmed = incident.root_cause.at if incident.root_cause else None
-    resolved = incident.resolved_at if incident.status is IncidentStatus.RESOLVED else None
-    reached: dict[DurationName, datetime | None] = {
-        DurationName.ACKNOWLEDGE: incident.acknowledged_at,
-        DurationName.SYMPTOM: _first(entries, lambda e: e.kind is EntryKind.SYMPTOM),
-        DurationName.FIRST_EVIDENCE: _first(entries, _holds_evidence),
-        DurationName.HYPOTHESES: _first(
-            entries, lambda e: e.kind is EntryKind.HYPOTHESIS and e.op in ("ranked", "added")
-        ),
-        DurationName.MITIGATE: _first(entries, lambda e: e.kind is EntryKind.MITIGATION),
-        DurationName.CONFIRMED_CAUSE: confirmed,
-        DurationName.VERIFIED_FIX: _verified_at(incident, entries),
-        DurationName.RESOLVE: resolved,
-    }
-    return {name: _since(incident.opened_at, at) for name, at in reached.items()}
-
-
-def _since(start: datetime, at: datetime | None) -> float | None:
-    return None if at is None else round(max(0.0, (at - start).total_seconds()), 3)
-
-
-def _first(entries: Sequence[Entry], holds: Callable[[Entry], bool]) -> datetime | None:
-    return next((entry.at for entry in entries if holds(entry)), None)
-
-
-def _holds_evidence(entry: Entry) -> bool:
-    if entry.kind is EntryKind.EVIDENCE:
-        return bool(entry.data.get("evidence") or entry.data.get("person"))
-    return entry.kind is EntryKind.PROBE and (entry.data.get("result") or {}).get("status") == "ok"
-
-
-def _verified_at(incident: Incident, entries: Sequence[Entry]) -> datetime | None:
-    """When the fix that stands was first seen to work; a verification of an earlier fix does not count."""
-    fix = incident.fix
-    if fix is None or not fix.verified:
-        return None
-    return _first(
-        entries,
-        lambda e: (
-            e.kind is EntryKind.ACTION
-            and e.op == "verified"
-            and e.data.get("verified") is True
-            and e.at >= fix.at
-        ),
-    )
 
 
 def _name(user: str, directory: Mapping[str, str]) -> str:
@@ -184,55 +131,6 @@ def _readable(directory: Mapping[str, str]) -> Callable[[str], str]:
         return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
     return change
-
-
-def _as_people_left_it(
-    incident: Incident,
-    words: Mapping[JudgementTopic, Written],
-    named: Mapping[str, tuple[str, ...]],
-) -> Incident:
-    """The incident with what people wrote and named themselves in the place of what was compiled."""
-    root, fix = incident.root_cause, incident.fix
-    prevention = words.get(JudgementTopic.PREVENTION)
-    if root is not None and prevention is not None and prevention.text is not None:
-        root = replace(root, prevention=prevention.text)
-    if fix is not None:
-        fix = replace(fix, evidence=_with(fix.evidence, named.get("fix")))
-    tests = tuple(
-        replace(item, evidence=_with(item.evidence, named.get(f"experiment:{item.id}")))
-        for item in incident.experiments
-    )
-    return replace(incident, root_cause=root, fix=fix, experiments=tests)
-
-
-def _with(cited: Sequence[str], named: Sequence[str] | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*cited, *(named or ()))))
-
-
-def _judgement(
-    topic: JudgementTopic,
-    words: Mapping[JudgementTopic, Written],
-    directory: Mapping[str, str],
-) -> Judgement:
-    found = words.get(topic)
-    if found is None or found.text is None:
-        return Judgement(topic=topic)
-    return Judgement(topic=topic, answer=found.text, by=_name(found.by, directory), at=found.at)
-
-
-def _monitoring(incident: Incident) -> tuple[MonitoringChange, ...]:
-    kinds = {item.value for item in MonitoringKind}
-    return tuple(
-        MonitoringChange(
-            n=item.n,
-            kind=MonitoringKind(item.kind.value),
-            diff=item.diff,
-            reason=item.reason,
-            status=item.status,
-        )
-        for item in sorted(incident.monitoring_changes, key=lambda item: item.n)
-        if item.kind.value in kinds
-    )
 
 
 def _header(incident: Incident, directory: Mapping[str, str]) -> Header:
@@ -272,12 +170,12 @@ def _answers(incident: Incident, named: Mapping[str, tuple[str, ...]]) -> tuple[
         Answer(
             question=Question.TRIGGER,
             text=trigger.summary if trigger else None,
-            evidence=_with(set_off, named.get(Question.TRIGGER)),
+            evidence=with_named(set_off, named.get(Question.TRIGGER)),
         ),
         Answer(
             question=Question.DEEP_CAUSE,
             text=root.deep_cause,
-            evidence=_with(root.evidence, named.get(Question.DEEP_CAUSE)),
+            evidence=with_named(root.evidence, named.get(Question.DEEP_CAUSE)),
         ),
         Answer(question=Question.PREVENTION, text=root.prevention, needs_evidence=False),
     )
@@ -379,79 +277,3 @@ def _chain(
             )
         )
     return tuple(links)
-
-
-def _changes(incident: Incident) -> tuple[ReviewedChange, ...]:
-    root = incident.root_cause
-    if root and root.trigger and root.trigger.change:
-        suspects = {root.trigger.change}
-    else:
-        suspects = {
-            item.trigger.change
-            for item in incident.hypotheses
-            if item.trigger and item.trigger.change and item.status is not HypothesisStatus.REJECTED
-        }
-    return tuple(
-        ReviewedChange(change=change, is_suspect=change.id in suspects)
-        for change in sorted(incident.changes, key=lambda change: (change.at, change.id))
-    )
-
-
-def _searched(entries: Sequence[Entry]) -> Window | None:
-    """The union of the spans that were searched for changes."""
-    spans = [
-        (start, entry.at)
-        for entry in entries
-        if entry.kind is EntryKind.CHANGE and (start := _instant(entry.data.get("since")))
-    ]
-    if not spans:
-        return None
-    return Window(min(start for start, _ in spans), max(end for _, end in spans))
-
-
-def _instant(value: object) -> datetime | None:
-    try:
-        return parse_rfc3339(str(value)) if value else None
-    except ValueError:
-        return None
-
-
-def _checklist_reasons(entries: Sequence[Entry]) -> dict[int, Localized]:
-    """Why each change was proposed, or why it was declined."""
-    return {
-        int(entry.data["n"]): entry.text
-        for entry in entries
-        if entry.kind is EntryKind.CHECKLIST and entry.op in ("proposed", "declined") and entry.text
-    }
-
-
-def _probes(entries: Sequence[Entry]) -> tuple[RawProbe, ...]:
-    """Every reading that the timeline holds, in its order."""
-    return tuple(
-        RawProbe(
-            seq=entry.seq,
-            purpose=str(entry.data.get("purpose") or ""),
-            result=ProbeResult.from_json(result),
-        )
-        for entry in entries
-        if entry.kind is EntryKind.PROBE
-        for result in (entry.data.get("results") or [entry.data.get("result")])
-        if isinstance(result, Mapping)
-    )
-
-
-def _pointers(incident: Incident) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Evidence that spoke for the confirmed cause, and evidence that spoke only for causes that fell."""
-    root = incident.root_cause
-    if root is None:
-        return (), ()
-    chain = {root.cause, *root.chain}
-    right = [c.ref for h in incident.hypotheses if h.cause in chain for c in h.supports]
-    wrong = [
-        c.ref
-        for h in incident.hypotheses
-        if h.cause not in chain and h.cause != NOT_ESTABLISHED
-        for c in h.supports
-    ]
-    helped = tuple(dict.fromkeys(ref for ref in right if ref))
-    return helped, tuple(dict.fromkeys(ref for ref in wrong if ref and ref not in helped))

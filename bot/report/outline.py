@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from bot.domain.alert import Alert
 from bot.domain.postmortem import (
-    SCHEMA,
     Answer,
-    DurationName,
     Postmortem,
     TimelineLine,
 )
@@ -16,8 +14,6 @@ from bot.report.blocks import (
     Block,
     Card,
     Cards,
-    Facts,
-    Inline,
     Page,
     Paragraph,
     Row,
@@ -29,6 +25,7 @@ from bot.report.blocks import (
 from bot.report.clock import duration_text, size_text
 from bot.report.outline_cause import cause_sections
 from bot.report.outline_evidence import evidence_sections
+from bot.report.outline_facts import facts_section
 from bot.report.outline_followup import appendix_section, followup_sections
 from bot.report.outline_people import obstacle_blocks, people_sections, state_blocks
 from bot.report.wording import Wording, plain, web_address
@@ -49,7 +46,7 @@ def outline(report: Postmortem, locale: Locale) -> Page:
     services = ", ".join(header.services) or words.t("no_service")
     sections = (
         _summary(words),
-        _facts(words),
+        facts_section(words),
         _impact(words),
         _timeline(words),
         *evidence_sections(words),
@@ -120,102 +117,6 @@ def _unanswered(words: Wording, answer: Answer) -> str:
         probability=f"{best.probability:.0%}",
     )
     return f"{text} {nearest}"
-
-
-def _facts(words: Wording) -> Section:
-    report = words.report
-    header = report.header
-    scope = header.scope
-    none = plain(words.t("fact.none"), Tone.MUTED)
-    rows: list[tuple[str, Inline]] = [
-        (words.t("fact.id"), plain(header.id)),
-        (words.t("fact.title"), plain(header.title)),
-        (words.t("fact.severity"), plain(header.severity.value)),
-        (words.t("fact.status"), plain(words.t(f"badge.status.{header.status.value}"))),
-        (words.t("fact.state"), plain(words.t(f"badge.state.{header.state.value}"))),
-        (words.t("fact.services"), plain(", ".join(header.services)) or none),
-    ]
-    parts = {
-        "nodes": scope.nodes,
-        "replicas": scope.replicas,
-        "models": scope.models,
-        "tenants": scope.tenants,
-    }
-    rows += [
-        (words.t(f"fact.{key}"), plain(", ".join(names))) for key, names in parts.items() if names
-    ]
-    if any(parts.values()):
-        state = "scope_confirmed" if scope.is_confirmed else "scope_proposed"
-        rows.append((words.t("fact.scope_state"), plain(words.t(f"fact.{state}"))))
-    roles = ", ".join(
-        f"{words.t(f'fact.role.{role}')}: {name}" for role, name in header.roles.items()
-    )
-    rows += [
-        (words.t("fact.roles"), plain(roles) or none),
-        (words.t("fact.began"), plain(words.stamp(header.began_at)) or none),
-        (words.t("fact.opened"), plain(words.stamp(header.opened_at))),
-        (
-            words.t("fact.ended"),
-            plain(words.stamp(header.ended_at)) or plain(words.t("fact.ongoing")),
-        ),
-        (
-            words.t("fact.resolved"),
-            plain(words.stamp(header.resolved_at)) or plain(words.t("fact.ongoing")),
-        ),
-    ]
-    if report.recurrences:
-        rows.append((words.t("fact.recurrence"), _recurrences(words)))
-    if report.precedents:
-        alike = ", ".join(item.id for item in report.precedents)
-        rows.append((words.t("fact.precedents"), plain(words.t("fact.alike", ids=alike))))
-    if header.began_at and header.ended_at:
-        span = (header.ended_at - header.began_at).total_seconds()
-        text = duration_text(max(0.0, span), words.locale)
-        rows.append((words.t("fact.impact_duration"), plain(text)))
-    thread = f"{header.channel} / {header.thread_ts}" if header.thread_ts else header.channel
-    rows += [
-        (words.t("fact.alerts"), plain(str(header.alert_notifications))),
-        (words.t("fact.thread"), plain(thread, Tone.CODE)),
-        (words.t("fact.zone"), plain(report.zone)),
-        (words.t("fact.version"), plain(f"rca-bot {report.version}")),
-        (words.t("fact.schema"), plain(SCHEMA, Tone.CODE)),
-    ]
-    blocks = (Facts(rows=tuple(rows)), _durations(words))
-    return Section(id="facts", title=words.t("section.facts"), blocks=blocks)
-
-
-def _recurrences(words: Wording) -> Inline:
-    said = [
-        words.t(
-            f"fact.recurred_{item.by}",
-            count=item.count,
-            days=item.days,
-            ids=", ".join(item.incidents),
-        )
-        for item in words.report.recurrences
-    ]
-    return plain("\n".join(said))
-
-
-def _durations(words: Wording) -> Table:
-    rows = []
-    for name in DurationName:
-        seconds = words.report.durations.get(name)
-        value = (
-            plain(words.t("durations.none"), Tone.MUTED)
-            if seconds is None
-            else plain(duration_text(seconds, words.locale))
-        )
-        cells = (
-            plain(words.t(f"durations.{name.value}")),
-            value,
-            plain(words.t(f"definition.{name.value}"), Tone.MUTED),
-        )
-        rows.append(Row(cells=cells))
-    columns = tuple(words.t(f"durations.{key}") for key in ("name", "value", "definition"))
-    return Table(
-        caption=words.t("durations.caption"), columns=columns, rows=tuple(rows), widths=(28, 18, 54)
-    )
 
 
 def _impact(words: Wording) -> Section:
@@ -289,7 +190,7 @@ def _timeline(words: Wording) -> Section:
         caption=words.t("timeline.caption", count=len(rows)),
         columns=columns,
         rows=rows,
-        widths=(5, 21, 14, 12, 48),
+        widths=(6, 21, 14, 11, 48),
         is_log=True,
     )
     return Section(id="timeline", title=words.t("section.timeline"), blocks=(table,))
@@ -317,7 +218,8 @@ def _line(words: Wording, line: TimelineLine) -> Row:
     who: list[Span] = [Span(line.author)]
     if line.source not in ("slack", SYSTEM_AUTHOR, line.author):
         via = words.t("timeline.via", source=line.source)
-        who += [Span("\n"), Span(via, Tone.MUTED)]
+        # The space stands where a narrow page drops the line break.
+        who += [Span("\n"), Span(f" {via}", Tone.MUTED)]
     return Row(
         cells=(
             (Span(str(line.seq), Tone.PLAIN if link else Tone.MUTED, link),),

@@ -66,13 +66,15 @@ class Masker:
             return whole
         if rule.accepts is not None and not rule.accepts(secret):
             return whole
-        if secret not in self._masks:
+        # A name or an address of mail is the same one however it is written.
+        value = secret.lower() if rule.kind in ("name", "email") else secret
+        if value not in self._masks:
             self._counts[rule.kind] = self._counts.get(rule.kind, 0) + 1
-            self._masks[secret] = f"[masked-{rule.kind}-{self._counts[rule.kind]}]"
+            self._masks[value] = f"[masked-{rule.kind}-{self._counts[rule.kind]}]"
             if secret is not whole and not _is_word(secret):
-                self._learned[secret] = self._masks[secret]
+                self._learned[secret] = self._masks[value]
         start = match.start("secret") - match.start() if secret is not whole else 0
-        return whole[:start] + self._masks[secret] + whole[start + len(secret) :]
+        return whole[:start] + self._masks[value] + whole[start + len(secret) :]
 
 
 def _is_word(secret: str) -> bool:

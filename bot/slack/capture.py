@@ -11,6 +11,7 @@ from bot.domain.text import Localized
 from bot.domain.timeline import Draft, Entry, EntryKind
 from bot.errors import DeliveryError, Reason
 from bot.incidents.responding import Via
+from bot.jobs import delivering
 from bot.jobs.services import Services
 from bot.slack.directory import Directory
 from bot.slack.reading import (
@@ -137,6 +138,8 @@ class Capture:
             return
         count = await self._services.journal.withhold(incident_id, ts)
         log.info("slack.withheld", incident=incident_id, entries=count)
+        if count:
+            await delivering.renew(self._services, incident_id, once=f"gone:{channel}:{ts}")
 
     async def fetch(self, channel: str, ts: str) -> Json | None:
         """The message with exactly this ts, or None."""

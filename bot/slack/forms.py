@@ -301,8 +301,11 @@ def _add(locale: Locale, _: Mapping[str, str]) -> list[Json]:
 
 
 def _check(locale: Locale, given: Mapping[str, str]) -> list[Json]:
+    nothing = [{"text": {"type": "plain_text", "text": "–"}, "value": "-"}]
     return [
-        _choice("check", "form_check", locale, json.loads(given["checks"]), 0),
+        _choice(
+            "check", "form_check", locale, json.loads(given.get("checks") or "[]") or nothing, 0
+        ),
         _choice("outcome", "form_check_outcome", locale, checks.outcome_options(locale), 0),
         _input("text", "form_check_text", locale, optional=True, multiline=True, most=1000),
     ]

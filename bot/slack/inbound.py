@@ -119,7 +119,7 @@ class Inbound:
             case "app_mention":
                 await self._said(event)
             case "message":
-                await self._message(event)
+                await self._message(event, key)
             case "reaction_added" | "reaction_removed":
                 await self._reactions.reacted(event, key=key)
             case "app_home_opened" if event.get("tab") == "home" and event.get("user"):
@@ -130,13 +130,15 @@ class Inbound:
                 return
 
     async def _joined(self, event: Json, key: str) -> None:
-        """The bot was invited: incidents that were opened here before it could speak get their card and prompt.
+        """The bot was invited: what it could not say before is said now."""
+        if event.get("user") == self._directory.known.user:
+            await self._catch_up(str(event.get("channel") or ""), key)
+
+    async def _catch_up(self, channel: str, key: str) -> None:
+        """Open incidents of a channel in which the bot could not speak get their card and prompt.
 
         The card may be there already (any news brings it); what else was lost is known by its entry in the record.
         """
-        if event.get("user") != self._directory.known.user:
-            return
-        channel = str(event.get("channel") or "")
         send = self._services.outbox.send
         for summary in await index.summaries(self._services.store, before=None, limit=200):
             if summary.channel != channel or summary.status == IncidentStatus.RESOLVED.value:
@@ -164,8 +166,16 @@ class Inbound:
             or (actor.get("app_id") and actor.get("app_id") == body.get("api_app_id"))
         )
 
-    async def _message(self, event: Json) -> None:
+    async def _message(self, event: Json, key: str) -> None:
         match event.get("subtype"):
+            case "channel_archive" | "group_archive":
+                step = surface.remember_archived(str(event["channel"]))
+                await self._services.store.commit(step, doing="record that a channel is archived")
+            case "channel_unarchive" | "group_unarchive":
+                channel = str(event["channel"])
+                step = surface.forget_archived(channel)
+                await self._services.store.commit(step, doing="record that a channel is open")
+                await self._catch_up(channel, key)
             case "message_changed":
                 await self._alert(event.get("message") or {}, str(event["channel"]))
                 await self._capture.changed(event)

@@ -10,6 +10,7 @@ import structlog
 
 from bot.checkpoint import reached
 from bot.domain.incident import Incident
+from bot.domain.responder import Role
 from bot.domain.text import Locale
 from bot.domain.timeline import Draft, EntryKind
 from bot.errors import DeliveryError
@@ -23,7 +24,7 @@ from bot.message import Message
 from bot.slack.delivery import Delivery, Sent
 from bot.slack.directory import Directory
 from bot.slack.links import with_links
-from bot.slack.present import Presented, Presenter
+from bot.slack.present import Part, Presented, Presenter
 from bot.slack.text import mentions
 from bot.slack.uploads import Uploads
 from bot.slack.web import SlackRefusalError, Web
@@ -58,6 +59,8 @@ class Poster:
         incident_id = str(claim.job.payload["incident"])
         try:
             incident = (await self._services.journal.load(incident_id)).incident
+            if await self._is_archived(incident):
+                return Done()
             return await self._card(incident)
         except DeliveryError as error:
             return await self._failed(claim, error, incident_id)
@@ -130,6 +133,8 @@ class Poster:
             return Done()
         if not is_said(self._services.settings, incident.channel, message):
             return Done()
+        if await self._is_archived(incident):
+            return Done()
         presented = await self._presented(message, incident, incident.locale)
         if message.files and not presented.meanings:
             # A file with a caption is one message; two would be noise.
@@ -141,7 +146,8 @@ class Poster:
         return Done(pause_seconds=PAUSE_SECONDS)
 
     async def _send_parts(self, claim: Claim, incident: Incident, presented: Presented) -> None:
-        key = f"{claim.job.id}:"
+        live = claim.job.payload.get("live")
+        key = f"live:{live}:" if live else f"{claim.job.id}:"
         parts = presented.parts
         for place, part in enumerate(parts):
             plain = presented.plain[min(place, len(presented.plain) - 1)]
@@ -154,8 +160,24 @@ class Poster:
                 also=lambda ts: surface.remember_message(incident.channel, ts, incident.id),
                 first=_meanings(presented),
             )
+            if live:
+                await self._keep_current(f"{key}{place}", sent, incident.channel, part, plain)
             if sent.is_new and place + 1 < len(parts):
                 await self._delivery.pace(PAUSE_SECONDS)
+
+    async def _keep_current(
+        self, name: str, sent: Sent, channel: str, part: Part, plain: Part
+    ) -> None:
+        """Brings a message that was sent before up to date, where what it says has changed."""
+        if not sent.is_new and await surface.shown(self._services.store, name) != part.digest:
+            try:
+                await self._delivery.update(channel=channel, ts=sent.ts, part=part, plain=plain)
+            except SlackRefusalError as error:
+                if not error.is_permanent:
+                    raise
+                log.warning("slack.live_lost", name=name, code=error.code)
+        step = surface.remember_shown(name, part.digest)
+        await self._services.store.commit(step, doing="record what a message says")
 
     async def _upload(
         self, claim: Claim, incident: Incident, message: Message, comment: str
@@ -225,6 +247,8 @@ class Poster:
             log.error("slack.undelivered", id=claim.job.id, incident=incident_id, error=str(error))
             if incident_id is not None:
                 await self._tell(claim, incident_id, error)
+                if _why(error) == "is_archived":
+                    await self._archived(incident_id)
                 if claim.job.kind == outbox.CARD:
                     await self._tell_opener(claim, incident_id, error)
             return Done()
@@ -235,6 +259,28 @@ class Poster:
             "slack.later", id=claim.job.id, reason=error.reason.value, error=str(error), wait=wait
         )
         return Later(until=now + timedelta(seconds=wait), why=str(error))
+
+    async def _is_archived(self, incident: Incident) -> bool:
+        """Nothing is sent into an archived channel: the record and the report go on without it."""
+        if not await surface.is_archived(self._services.store, incident.channel):
+            return False
+        log.info("slack.archived", incident=incident.id, channel=incident.channel)
+        return True
+
+    async def _archived(self, incident_id: str) -> None:
+        """Stops talking into the channel, and tells whoever leads, once."""
+        ledger = await self._services.journal.load(incident_id)
+        incident = ledger.incident
+        step = surface.remember_archived(incident.channel)
+        await self._services.store.commit(step, doing="record that a channel is archived")
+        owner = incident.roles.get(Role.LEAD) or ledger.entries[0].author
+        if not owner.startswith(("U", "W")):
+            return
+        text = say("slack.channel_archived", incident=incident_id)
+        message = Message(view="error", context={"text": text.to_json()})
+        # The "channel" is the person: a direct message.
+        job = outbox.private_post(owner, owner, message, thread_ts=None, response_url=None)
+        await self._services.outbox.send(job, once=f"archived:{incident_id}:{incident.channel}")
 
     async def _tell_opener(self, claim: Claim, incident_id: str, error: DeliveryError) -> None:
         """An incident without a place in the channel: who opened it can invite the bot."""

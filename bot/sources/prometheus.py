@@ -193,7 +193,7 @@ def _answer(
     series: list[Series] = []
     for item in result:
         labels = {str(key): str(value) for key, value in item["metric"].items()}
-        pairs = item.get("values") or ([item["value"]] if "value" in item else [])
+        pairs = item.get("values") or ([item["value"]] if "value" in item else _means(item))
         samples, bad = _samples(pairs, step)
         dropped += bad
         series.append(
@@ -209,6 +209,15 @@ def _answer(
     return Answer(
         items=tuple(series), query=query, window=window, partial=warnings, dropped=dropped
     )
+
+
+def _means(item: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """Native histograms have no single value: each sample reads as its mean, and as none where nothing was counted."""
+    samples = item.get("histograms") or ([item["histogram"]] if "histogram" in item else [])
+    return [
+        (when, float(one["sum"]) / count if (count := float(one["count"])) else math.nan)
+        for when, one in samples
+    ]
 
 
 def _samples(pairs: Sequence[Any], step: float) -> tuple[tuple[Sample, ...], int]:

@@ -140,6 +140,30 @@ def _gone_key(channel: str, ts: str) -> str:
     return f"rca:gone:{channel}:{ts}"
 
 
+def remember_archived(channel: str) -> Batch:
+    """The step that records that nothing can be said in a channel; it is forgotten by itself, in case nobody says so."""
+    return Batch().write("SET", _archived_key(channel), "1", "EX", GONE_SECONDS)
+
+
+def forget_archived(channel: str) -> Batch:
+    """The step that records that a channel is open again."""
+    return Batch().write("DEL", _archived_key(channel))
+
+
+async def is_archived(store: Store, channel: str) -> bool:
+    """Whether a channel is known to be archived.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    async with store_faults("look at a channel"):
+        return bool(await store.text.exists(_archived_key(channel)))
+
+
+def _archived_key(channel: str) -> str:
+    return f"rca:chat:archived:{channel}"
+
+
 def remember_gone(channel: str, ts: str) -> Batch:
     """The step that records a deletion, which may overtake the message itself."""
     return Batch().write("SET", _gone_key(channel, ts), "1", "EX", GONE_SECONDS)

@@ -120,6 +120,11 @@ def _meaning(said: str) -> tuple[Reason, str]:
         ),
         (
             Reason.NOT_FOUND,
+            "it has moved: correct [git] url",
+            ("error: 301", "error: 302", "error: 307", "error: 308", "redirection"),
+        ),
+        (
+            Reason.NOT_FOUND,
             "correct [git] url, or the rights of the token",
             ("repository not found", "does not appear to be a git repository",
              "does not exist", "error: 404"),
@@ -159,6 +164,8 @@ def prepared(settings: GitSettings, folder: Path, where: str) -> Git:
         "commit.gpgSign": "false",
         "push.gpgSign": "false",
     }
+    if settings.ca_file is not None:
+        options["http.sslCAInfo"] = str(settings.ca_file)
     token = settings.read_token()
     if token is not None and settings.url.startswith(("http://", "https://")):
         parts = urlsplit(settings.url)

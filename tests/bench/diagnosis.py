@@ -41,6 +41,7 @@ from bot.settings import load_settings
 from tests.diagnosis.worlds import AT, NODE, PINNED, SERVICE, STEP, WINDOW, reading, world
 
 RANKING_MS = 50.0
+PASS_SECONDS = 5.0
 SIGNALS = 300
 BINS = 5
 TEMPERATURES = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
@@ -49,7 +50,7 @@ SHIFTS = (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """One incident: what was collected, and what it was."""
+    """One incident: what was collected and in how many seconds, and what it was."""
 
     id: str
     collected: Collected
@@ -57,6 +58,7 @@ class Recorded:
     cause: str
     acceptable: frozenset[str]
     chain: tuple[str, ...]
+    seconds: float = 0.0
 
 
 class RecordedChanges:
@@ -140,7 +142,9 @@ async def report(cases: Path, cache: Path) -> list[str]:
     answers = judge_all(recorded, catalogue)
     each = (time.perf_counter() - began) / len(recorded)
     lines = [
-        f"cases {len(recorded)}; judgement {each * 1000:.0f} ms each",
+        f"cases {len(recorded)}; judgement {each * 1000:.0f} ms each; a full pass "
+        f"{statistics.median(one.seconds for one in recorded) + each:.1f} s in the middle, "
+        f"{max(one.seconds for one in recorded) + each:.1f} s at most (goal {PASS_SECONDS:g} s)",
         *accuracy(recorded, answers),
     ]
     lines += calibration(recorded, answers, catalogue)
@@ -160,20 +164,21 @@ async def record(folder: Path, cases: Path, cache: Path) -> Recorded:
     case = json.loads((folder / "case.json").read_text(encoding="utf-8"))
     kept = cache / f"{folder.name}.pickle"
     if kept.exists():
-        collected, service = pickle.loads(kept.read_bytes())
+        collected, service, seconds = pickle.loads(kept.read_bytes())
     else:
-        collected, service = await _collect(folder, cases, case)
+        collected, service, seconds = await _collect(folder, cases, case)
         cache.mkdir(parents=True, exist_ok=True)
-        kept.write_bytes(pickle.dumps((collected, service)))
+        kept.write_bytes(pickle.dumps((collected, service, seconds)))
     return Recorded(
         id=folder.name, collected=collected, service=service, cause=truth["cause"],
         acceptable=frozenset({truth["cause"], *truth.get("acceptable", [])}), chain=tuple(truth["chain"]),
+        seconds=seconds,
     )  # fmt: skip
 
 
 async def _collect(
     folder: Path, cases: Path, case: Mapping[str, object]
-) -> tuple[Collected, Service]:
+) -> tuple[Collected, Service, float]:
     server = await asyncio.create_subprocess_exec(
         sys.executable,
         str(cases.parent / "harness.py"),
@@ -197,6 +202,7 @@ async def _collect(
             os.environ.update(saved)
         async with open_ports(settings, None) as ports:  # type: ignore[arg-type]
             recorded = replace(ports, changes=RecordedChanges(folder / "changes.jsonl"))
+            began = time.perf_counter()
             collected = await collect(
                 DiagnosisRequest(
                     service=str(case["service"]), at=parse_rfc3339(str(case["at"])),
@@ -204,8 +210,10 @@ async def _collect(
                 ),
                 recorded,
             )  # fmt: skip
+            seconds = time.perf_counter() - began
         services = load_inventory(settings.nodes).services
-        return collected, services.get(str(case["service"]), Service(name=str(case["service"])))
+        name = str(case["service"])
+        return collected, services.get(name, Service(name=name)), seconds
     finally:
         server.terminate()
         await server.wait()

@@ -345,7 +345,7 @@ def bystanders(collected: Collected, incident: Window, noise: random.Random) -> 
     """Unrelated trouble: a disk of somebody else, a hot card, a small foreign process, and series without a story."""
     if not collected.nodes:
         return collected
-    node = sorted(collected.nodes)[-1]
+    node = max(collected.nodes)
     now = dict(collected.now)
     for name, usual, odd in (("disk.latency", 0.003, 0.09), ("gpu.temperature", 52.0, 66.0), ("disk.written", 4e6, 9e7)):
         if name not in now or not now[name].series:

@@ -315,7 +315,8 @@ def _longer(base: Collected, effects: Mapping[str, Effect], began: datetime) -> 
         by = _factor(span, base.request.service, effects)
         if span.start_us < start or by == 1.0:
             continue
-        more, at = round(span.duration_us * (by - 1)), span
+        more = round(span.duration_us * (by - 1))
+        at: Span | None = span
         while at is not None:
             extra[at.span_id] += more
             at = known.get(at.parent or "")
@@ -335,7 +336,7 @@ def _factor(span: Span, service: str, effects: Mapping[str, Effect]) -> float:
 
 def _best_seen(base: Collected) -> str:
     """The node that most series speak of: at many sites only one exporter of several is kept."""
-    seen = {node: 0 for node in sorted(base.nodes)}
+    seen = dict.fromkeys(sorted(base.nodes), 0)
     for reading in base.now.values():
         for series in reading.series:
             node = series.labels.get("node") or series.labels.get("Hostname") or ""

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from bot.diagnosis.knowledge import load_causes, shipped_causes
-from bot.learning.cases import read_case, replay
+from bot.learning.case_folder import read_case
+from bot.learning.cases import replay
 
 FOLDERS = [Path(__file__).parent / "cases", *map(Path, filter(None, [os.environ.get("RCA_CASES")]))]
 CASES = [path for folder in FOLDERS for path in sorted(folder.iterdir()) if path.is_dir()]

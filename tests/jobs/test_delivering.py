@@ -145,6 +145,22 @@ async def test_page_is_made_and_its_link_comes_into_the_thread(door, wiki):
     assert key_of(incident) in page.body
 
 
+async def test_asked_twice_without_news_the_page_stays_as_it_is(door, wiki):
+    for n in range(3):
+        await ask(door, once=f"n{n}")
+        posts, _ = await settle(door)
+    (page,) = wiki.pages.values()
+    assert page.version == 1
+    assert "already says this" in posts[-1]["context"]["text"]["en"]
+    await door.services.responding.note("INC-1", "something new", via(door, "note"))
+    await ask(door, once="after")
+    await settle(door)
+    assert page.version == 2
+    # What was left out before is there now: the three deliveries are entries too.
+    assert page.body.count("is up to date (version 1)") == 1
+    assert page.body.count("already says this") == 2
+
+
 async def test_short_outage_is_nobodys_business(door, wiki):
     wiki.faults.append(Fault("POST", "/pages$", 503, times=2))
     await ask(door)
@@ -370,3 +386,31 @@ async def test_private_incident_whose_issues_are_no_longer_allowed_is_refused_on
     assert tries <= 2
     assert len([post for post in posts if post["view"] == "error"]) == 1
     assert len(tracker.issues) == 1
+
+
+async def test_words_that_their_author_takes_back_leave_the_page_and_the_issue_too(
+    door, wiki, tracker
+):
+    private = "Umbrella Corp is on fire"
+    said_in = replace(via(door, "note"), message_ts="1.2", source="slack")
+    await door.services.responding.note("INC-1", private, said_in)
+    await door.services.responding.add_action_item(
+        "INC-1", private, replace(said_in, key="add"), owner=None, due=None
+    )
+    await ask(door)
+    await ask(door, "github", once="two")
+    await settle(door)
+    (page,) = wiki.pages.values()
+    assert private in page.body
+    assert private in tracker.issues[1]["title"]
+    assert await door.services.journal.withhold("INC-1", "1.2") == 2
+    await delivering.renew(door.services, "INC-1", once="gone")
+    posts, tries = await settle(door)
+    assert tries == 2
+    assert [post for post in posts if post["view"] == "delivery"] == []
+    assert private not in page.body
+    assert private not in page.files["INC-1.json"].decode()
+    assert private not in str(tracker.issues)
+    assert tracker.issues[1]["state"] == "closed"
+    await delivering.renew(door.services, "INC-1", once="gone")
+    assert await door.jobs(DELIVER) == []

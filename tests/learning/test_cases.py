@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import lzma
+import os
+import sys
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -23,7 +26,8 @@ from bot.incidents.opening import Opening
 from bot.incidents.responding import Via
 from bot.jobs import requests
 from bot.jobs.collecting import Collecting
-from bot.learning.cases import Case, case_from, files_of, read_case, replay
+from bot.learning.case_folder import read_case
+from bot.learning.cases import Case, case_from, files_of, replay
 from bot.learning.drills.exercise import exercise_ports
 from bot.learning.drills.playing import ports_of
 from bot.learning.drills.script import Said, Stage
@@ -214,3 +218,22 @@ def test_a_file_may_be_compressed_and_a_bomb_is_refused(tmp_path: Path) -> None:
 def test_a_folder_that_is_none_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(BotError, match="cannot be read"):
         read_case(tmp_path / "nowhere")
+
+
+async def test_the_shell_writes_the_case_and_says_where(redis_url: str, tmp_path: Path) -> None:
+    async with closed(redis_url) as (_, incident_id):
+        environment = {
+            **{key: value for key, value in os.environ.items() if not key.startswith("RCA_")},
+            "REDIS_URL": redis_url,
+        }
+        run = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "bot.cli", "export", incident_id, "--format", "json,case", "--out", str(tmp_path),
+            env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, err = await asyncio.wait_for(run.communicate(), 60)
+        assert run.returncode == 0, err.decode()
+        assert set(out.decode().split()) == {
+            str(tmp_path / f"{incident_id}.json"),
+            str(tmp_path / f"{incident_id}.case"),
+        }
+        assert read_case(tmp_path / f"{incident_id}.case").truth is not None

@@ -7,7 +7,12 @@ import random
 import pytest
 
 from bot.learning.search import search
-from bot.learning.similar import recurrence_by_cause, recurrence_by_signature, similar_to
+from bot.learning.similar import (
+    recurrence_by_cause,
+    recurrence_by_signature,
+    recurring,
+    similar_to,
+)
 from bot.learning.words import words_of
 from tests.learning.written import past
 
@@ -91,6 +96,27 @@ def test_recurrence_by_cause_needs_the_same_service() -> None:
     ]
     now = past("INC-9", days_ago=0, cause="memory_leak")
     assert recurrence_by_cause(now, pasts).incidents == ("INC-1",)
+
+
+def test_counting_all_at_once_agrees_with_counting_each() -> None:
+    draw = random.Random(4)
+    pasts = [
+        past(
+            f"INC-{n}", days_ago=draw.uniform(0, 200), alert=draw.choice([None, "A", "B", "C"]),
+            cause=draw.choice([None, "memory_leak", "cpu_contention"]),
+            service=draw.choice(["translate-api", "chat-api"]),
+            drill=draw.choice([None, None, None, "memory_leak"]),
+        )
+        for n in range(60)
+    ]  # fmt: skip
+    each = {
+        item.id
+        for item in pasts
+        if not item.is_drill
+        and (recurrence_by_signature(item, pasts).count or recurrence_by_cause(item, pasts).count)
+    }
+    assert recurring(pasts) == each
+    assert 0 < len(each) < len(pasts)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import hashlib
 import http.server
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -303,3 +304,55 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def _state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+async def test_profile_with_native_frames_lets_its_target_go_on(
+    serve: Callable[[str], LiveService], tmp_path: Path
+) -> None:
+    service = serve("contended")
+    settings = _settings(service, tmp_path)
+    result = await _run(settings, "profile", service="svc", seconds=1, tool="py-spy", native="yes")
+    assert result.status is ProbeStatus.OK, result.error
+    assert "not_checked" not in result.data
+    assert _state_of(result.data["pid"]) != "T"
+
+
+async def test_target_that_stands_stopped_after_the_profile_is_told(
+    serve: Callable[[str], LiveService], tmp_path: Path
+) -> None:
+    """Stopped by somebody in the middle, as a profiler that fails may leave it."""
+    service = serve("contended")
+    settings = _settings(service, tmp_path)
+    stopped: list[int] = []
+
+    def stop() -> None:
+        deadline = time.monotonic() + 10
+        while not stopped and time.monotonic() < deadline:
+            for folder in Path("/proc").glob("[0-9]*"):
+                try:
+                    words = (folder / "cmdline").read_bytes().split(b"\0")
+                except OSError:
+                    continue
+                if words[0].endswith(b"py-spy") and b"record" in words:
+                    pid = int(words[words.index(b"--pid") + 1])
+                    if pid == service.process.pid:
+                        time.sleep(0.5)  # it has attached by then; the profile lasts two seconds
+                        os.kill(pid, signal.SIGSTOP)
+                        stopped.append(pid)
+            time.sleep(0.02)
+
+    watcher = threading.Thread(target=stop)
+    watcher.start()
+    try:
+        result = await _run(settings, "profile", service="svc", seconds=2, tool="py-spy")
+    finally:
+        watcher.join()
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    assert stopped
+    said = " ".join([*result.data.get("not_checked", ()), str(result.error)])
+    assert "stopped (state T)" in said

@@ -8,6 +8,8 @@ from dataclasses import replace
 import pytest
 
 from bot.report.redact import DEFAULT_RULES, Masker, Rule, redact
+from bot.report.redaction_rules import rules_of
+from bot.settings import RedactionSettings
 from tests.report.sample import SECRETS, sample_case
 from tests.report.sample_facts import ALLOCATOR
 
@@ -27,15 +29,28 @@ from tests.report.sample_facts import ALLOCATOR
         "mail li.na@corp.example today",
         "at 192.168.7.9:9477",
         "at fd12:3456:789a::1",
+        "client 203.0.113.9 waited",
+        "peer 2001:db8:7::12 refused",
+        "owner <@U02ABCDEF9>",
+        "mysql -u app --password=hunter22",
+        "the password is hunter22",
+        "令牌是 abcdef99",
+        "Set-Cookie: session=abc123; HttpOnly",
+        "GET /x?X-Amz-Signature=0123456789abcdef&a=1",
+        "sk_live_0123456789abcdef",
+        "xoxe.xoxp-1-abcdefghijkl",
     ],
 )
 def test_secret_is_masked(text):
     masked = Masker().mask(text)
     assert "[masked-" in masked
     secret = re.sub(
-        r"^(Authorization: Bearer |DB_PASSWORD=|api_key: \"|密码：|mail |at )", "", text
+        r"^(Authorization: Bearer |DB_PASSWORD=|api_key: \"|密码：|mail |at |client |peer )",
+        "",
+        text,
     )
     assert secret not in masked
+    assert not re.search("hunter22|abcdef99|abc123|0123456789abcdef|U02ABCDEF9", masked)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +119,46 @@ def test_drawings_and_their_data_are_masked_too():
     assert b"10.9.8.7" not in chart.svg
     assert b"10.9.8.7" not in chart.csv
     assert chart.csv.endswith(b"\n2026-11-30T08:15:00Z,1.5\n")
+
+
+def test_hint_misses_nothing_that_a_rule_means():
+    """The one search that spares the twenty must find something in all that they find."""
+    rules = [replace(rule, is_hinted=False) for rule in DEFAULT_RULES]
+    for text in SECRET_FORMS:
+        assert Masker(rules).mask(text) == Masker().mask(text), text
+
+
+SECRET_FORMS = (
+    *SECRETS,
+    "PassPhrase = abc", "PWD:x1y2z3", "Secrets: 'abcd'", "CREDENTIALS=abcd", "my_ToKeN: abcdef",
+    "ACCOUNTKEY=abcdef", "bEaReR abcdefgh", "BASIC YWxhZGRpbg==", "cookie: a=b", "://:pw@h",
+    "?sig=abcdef", "&code=abcdef", "口令 为 abc", "a+b@c.io", "1.2.3.4", "fe80:1::2", "W0ABC", "U1ABCDEFG",
+)  # fmt: skip
+
+
+def test_deployment_decides_about_names_addresses_people_and_exceptions():
+    settings = RedactionSettings(
+        patterns=(r"tenant-(?P<secret>\d+)",),
+        names=("Umbrella Corp", "Umbrella", "保护伞"),
+        allow=("203.0.113.9", "Ops@Example.com"),
+        addresses="private",
+        users=False,
+    )
+    masker = Masker(rules_of(settings))
+    said = "umbrella corp (tenant-12) and UMBRELLA, not Umbrellas; 保护伞公司; Umbrella Corp"
+    assert masker.mask(said) == (
+        "[masked-name-1] (tenant-[masked-custom-1]) and [masked-name-2], not Umbrellas; [masked-name-3]公司; "
+        "[masked-name-1]"
+    )
+    kept = "203.0.113.9 198.51.100.7 ops@example.com U02ABCDEF9"
+    assert masker.mask(kept) == kept
+    assert masker.mask("10.1.1.1") == "[masked-address-1]"
+
+
+@pytest.mark.parametrize("pattern", ["(", "a*"])
+def test_pattern_that_cannot_work_stops_the_start(pattern):
+    with pytest.raises(ValueError, match="regular expression|empty text"):
+        RedactionSettings(patterns=(pattern,))
 
 
 def test_own_rule_masks_customer_data():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from bot.domain.text import Localized
 from bot.jobs import outbox
 from bot.message import Button, Message
@@ -27,7 +29,11 @@ async def test_rate_limit_delays_and_loses_nothing(stage: Stage) -> None:
     await _say(stage, "n1", "after the limit")
     await stage.reply(thread, lambda m: m.all_text == "after the limit")
     calls = await stage.client.traffic("chat.postMessage")
-    assert sum("after the limit" in str(c) for c in calls) >= 3
+    tried = [c["at"] for c in calls if "after the limit" in str(c)]
+    assert len(tried) == 3
+    # Not before Slack allows it, and never a word about it into the same channel.
+    assert all(later - earlier >= 1.0 for earlier, later in itertools.pairwise(tried))
+    assert not [m for m in await stage.lead.thread(CHANNEL, thread) if "limit" in m.all_text[:5]]
 
 
 async def test_answer_that_is_lost_is_looked_for_and_not_sent_again(stage: Stage) -> None:
@@ -117,18 +123,34 @@ async def _has(stage: Stage, ts: str, text: str) -> bool:
     return any(m.ts == ts and text in m.all_text for m in await stage.lead.history(CHANNEL))
 
 
-async def test_archived_channel_is_told_once_in_the_record_and_not_retried(stage: Stage) -> None:
-    await stage.start()
+async def test_archived_channel_is_left_alone_until_it_is_open_again(stage: Stage) -> None:
+    thread = await stage.start()
     await stage.calm()
-    await stage.client.inject("error", "chat.postMessage", times=50, error="is_archived")
+    await stage.client.inject("error", "chat.postMessage", times=1, error="is_archived")
     await _say(stage, "n1", "words for no one")
     entry = await stage.entry(lambda e: e.op == "undelivered")
     assert entry.data["why"] == "is_archived"
+    told = await stage.lead.wait_for(lambda m: "is archived" in m.all_text)
+    assert told.channel.startswith("D")
+    before = len(await stage.client.traffic())
+    await _say(stage, "n2", "more words for no one")
+    await stage.lead.command("C0DRILL", "/rca note INC-1 kept all the same")
+    await stage.entry(lambda e: e.text is not None and e.text.en == "kept all the same")
     await stage.calm()
-    tries = [
-        c for c in await stage.client.traffic("chat.postMessage") if "words for no one" in str(c)
-    ]
-    assert len(tries) == 1
+    calls = (await stage.client.traffic())[before:]
+    assert [c for c in calls if "more words" in str(c["request"])] == []
+    notice = {"type": "message", "channel": CHANNEL, "user": "U0LEAD", "text": "un/archived"}
+    open_again = {**notice, "subtype": "channel_unarchive", "ts": "1796070000.000801"}
+    await stage.deliver(stage.event(open_again, "EvOpen"))
+    await stage.reply(thread, lambda m: m.button("rca.step.next") is not None)
+    await _say(stage, "n3", "heard again")
+    await stage.reply(thread, lambda m: m.all_text == "heard again")
+    shut = {**notice, "subtype": "channel_archive", "ts": "1796070000.000802"}
+    await stage.deliver(stage.event(shut, "EvShut"))
+    await stage.calm()
+    await _say(stage, "n4", "into the void")
+    await stage.calm()
+    assert "into the void" not in str(await stage.client.traffic("chat.postMessage"))
 
 
 async def test_hostile_words_are_inert_everywhere(stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -111,9 +112,7 @@ async def test_an_alert_that_came_before_is_counted_on_the_card(alerted: Stage) 
 
     assert await stage.until(counted, "the recurrence is counted") == [("INC-1",)]
     await stage.client.wait_for(
-        lambda m: (
-            "INC-2" in m.all_text and "1 × the same alert" in m.all_text and not m.is_reply
-        )
+        lambda m: "INC-2" in m.all_text and "1 × the same alert" in m.all_text and not m.is_reply
     )
 
 
@@ -211,3 +210,36 @@ async def test_an_unknown_cause_names_the_nearest(school: Stage) -> None:
     await school.lead.command(CHANNEL, "/rca drill cpu_contentoin")
     told = await school.whispered(school.lead, "cpu_contention")
     assert "Did you mean" in told.all_text
+
+
+async def test_a_saved_case_is_played_in_chinese(
+    redis_url: str, tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = load_causes([shipped_causes()])
+    monkeypatch.setattr(conftest, "small_catalogue", lambda: full)
+    cases = tmp_path / "knowledge" / "cases"
+    shutil.copytree(repository / "tests/diagnosis/cases/INC-1.case", cases / "INC-1.case")
+    async with staged(
+        redis_url, tmp_path, training_channel=DRILLS, knowledge_dir=tmp_path / "knowledge",
+        locales={"U0LEAD": "zh-CN"},
+    ) as stage:  # fmt: skip
+        assert (await stage.lead.command(CHANNEL, "/rca 演练 INC-1.case")).is_good
+        anchor = await stage.client.wait_for(
+            lambda m: "INC-1" in m.all_text and not m.is_reply and m.only_for is None,
+            channel=DRILLS,
+        )
+        assert "[演练]" in anchor.all_text
+        assert "以下均非真实故障" in anchor.all_text
+
+        async def ranked() -> Any:
+            return (await stage.incident()).hypotheses
+
+        first = (await stage.until(ranked, "the evidence is ranked", 30))[0]
+        assert (first.cause, first.node) == ("log_write_surge", "gpu-1")
+        drill = (await stage.incident()).drill
+        assert drill is not None
+        assert drill.case == "INC-1.case"
+        await stage.lead.command(DRILLS, "/rca 关闭 练习结束")
+        debrief = await stage.client.wait_for(lambda m: "演练复盘" in m.all_text, channel=DRILLS)
+        assert "参考排查路径" in debrief.all_text
+        assert "日志写入激增" in debrief.all_text

@@ -71,7 +71,7 @@ async def test_incident_is_worked_from_its_start_to_its_end(
         offered = await stage.sre.suggestions("rca.pick.cause", "lock", view_id=view["id"])
         assert [option["value"] for option in offered] == ["lock_contention"]
         assert (await stage.sre.submit({"cause": offered[0]})).is_good
-        await stage.whispered(stage.sre, "in the list")
+        await stage.whispered(stage.sre, "on the list already")
 
         # A shortcut on an alert of another app, and the Home tab of whoever leads.
         alert = await stage.client.alert_message("alertmanager", ALERTS)
@@ -100,5 +100,9 @@ async def test_incident_is_worked_from_its_start_to_its_end(
         await stage.until(over, "the incident is resolved")
         await stage.calm()
         assert await faults_on_the_wire(stage.client) == []
+        # Whoever pressed, wrote or leads is named; nobody is paged for it.
+        said = [m for m in await stage.client.messages() if m.bot_id == "B0RCABOT"]
+        assert said
+        assert not [m for m in said if "<@U" in str(m.raw.get("blocks")) + m.text]
         assert await stage.store.text.lrange("rca:parked:inbound", 0, -1) == []
         assert stage.bot._slack.state()["mode"] == transport

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+from bot.app import utc_now
+from bot.domain.finding import Finding, FindingSeverity, ProbeResult, ProbeStatus
 from bot.domain.timeline import EntryKind
+from bot.jobs import probing
 from bot.settings import PolicySettings
 from tests.slack.conftest import CHANNEL, Stage, staged
 
@@ -143,3 +150,49 @@ async def test_fix_and_action_item_forms_fill_the_review(stage: Stage) -> None:
     await stage.entry(lambda e: e.kind is EntryKind.ACTION and e.op == "added")
     item = (await stage.incident()).action_items[0]
     assert (item.owner, item.due) == ("U0DEV", "2026-12-15")
+
+
+class _Runner:
+    """Two nodes, one of which answers only when it is told to."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+
+    async def run(self, node: str, probe: str, *_: object, **__: object) -> ProbeResult:
+        if node == "gpu-2":
+            await self.go.wait()
+        finding = Finding(id="cpu.ok", severity=FindingSeverity.INFO, summary=f"{node} at rest")
+        return ProbeResult(
+            probe=probe,
+            node=node,
+            status=ProbeStatus.OK,
+            started_at=utc_now(),
+            duration_seconds=0.01,
+            findings=(finding,),
+        )
+
+
+async def test_probe_answers_appear_as_they_come_in_one_message(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = await stage.start()
+    await stage.calm()
+    runner = _Runner()
+
+    async def ports(*_: object) -> SimpleNamespace:
+        return SimpleNamespace(probes=runner)
+
+    monkeypatch.setattr(probing.Probing, "_ports", ports)
+    monkeypatch.setattr(probing, "FIRST_SECONDS", 0.2)
+    await stage.sre.command(CHANNEL, "/rca probe host_cpu on all")
+    early = await stage.reply(thread, lambda m: "gpu-1 at rest" in m.all_text)
+    assert "1 answers are still awaited" in early.all_text
+    assert "gpu-2 at rest" not in early.all_text
+    runner.go.set()
+    whole = await stage.reply(thread, lambda m: "gpu-2 at rest" in m.all_text)
+    assert whole.ts == early.ts
+    assert "gpu-1 at rest" in whole.all_text
+    assert "awaited" not in whole.all_text
+    await stage.calm()
+    tables = [m for m in await stage.sre.thread(CHANNEL, thread) if "Probe answers" in m.all_text]
+    assert len(tables) == 1

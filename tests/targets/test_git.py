@@ -286,6 +286,39 @@ async def test_repository_that_is_not_there_and_branch_that_is_not_there(reposit
         await deliver(other, "git", parcel("git"), Memory())
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            "fatal: unable to access 'https://h/x.git/': The requested URL returned error: 301",
+            Reason.NOT_FOUND,
+        ),
+        (
+            "remote: Repository not found.\nfatal: repository 'https://h/x.git/' not found",
+            Reason.NOT_FOUND,
+        ),
+        (
+            "git@h: Permission denied (publickey).\nfatal: Could not read from remote",
+            Reason.UNAUTHORISED,
+        ),
+        (
+            "fatal: could not read Username for 'https://h': terminal prompts disabled",
+            Reason.UNAUTHORISED,
+        ),
+        ("remote: error: GH006: Protected branch update failed\nerror: failed", Reason.UNSUPPORTED),
+        (" ! [rejected] x -> y (stale info)\nerror: failed to push some refs", Reason.CONFLICT),
+        ("fatal: unable to access 'https://h/': Could not resolve host: h", Reason.REFUSED),
+        ("", Reason.REFUSED),
+    ],
+)
+def test_what_git_says_has_its_reason_and_stays_one_line(said, reason, tmp_path):
+    git = git_commands.Git(program="git", folder=tmp_path, environment={}, where="git at h")
+    fault = git.fault("push", said)
+    assert fault.reason is reason
+    assert "\n" not in str(fault)
+    assert str(fault).startswith("git at h: git push failed: ")
+
+
 async def test_rule_of_the_server_that_refuses_the_branch_is_told(repository, settings):
     hook = repository.bare / "hooks" / "pre-receive"
     hook.write_text("#!/bin/sh\nexit 1\n")

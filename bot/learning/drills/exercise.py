@@ -11,7 +11,8 @@ from pathlib import Path
 from bot.diagnosis.request import DiagnosisPorts
 from bot.domain.incident import Incident
 from bot.domain.precedent import Drill
-from bot.learning.cases import Case, read_case
+from bot.learning.case_folder import read_case
+from bot.learning.cases import Case
 from bot.learning.drills.playing import ports_of
 from bot.learning.drills.recorded import recorded_ports
 from bot.learning.drills.script import Stage
@@ -27,7 +28,11 @@ def saved_cases(knowledge: Path | None) -> dict[str, Path]:
     folder = knowledge / "cases" if knowledge is not None else None
     if folder is None or not folder.is_dir():
         return {}
-    return {path.name: path for path in sorted(folder.iterdir()) if (path / "case.json").is_file()}
+    return {
+        path.name: path
+        for path in sorted(folder.iterdir())
+        if any((path / f"case.json{end}").is_file() for end in ("", ".gz", ".xz"))
+    }
 
 
 @lru_cache(maxsize=4)

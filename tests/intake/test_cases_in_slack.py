@@ -1,0 +1,102 @@
+"""What people see of alerts as senders really write them: the thread, the list and the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+
+from bot.settings import FollowupSettings
+from tests.jobs.test_followups_in_slack import OFF, anchor, deliver
+from tests.slack.conftest import CHANNEL, staged
+from tests.web.door import payload
+
+MORE = {"followup": FollowupSettings(**OFF), "alert_channel": CHANNEL}
+READ = {"Authorization": "Bearer hook", "Accept": "application/json"}
+
+
+async def everything(stage, thread: str) -> str:
+    await stage.calm()
+    return "\n".join(m.all_text for m in await stage.lead.thread(CHANNEL, thread))
+
+
+async def report(stage, incident: str, suffix: str = "md") -> str:
+    url = f"http://127.0.0.1:{stage.settings.port}/incidents/{incident}/report.{suffix}"
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
+        answer = await http.get(url, headers=READ)
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+async def test_alerts_are_shown_with_their_own_state_their_labels_and_times(
+    redis_url: str, tmp_path: Path
+) -> None:
+    async with staged(redis_url, tmp_path, **MORE, timezone="America/Los_Angeles") as stage:
+        await deliver(stage, "alertmanager", payload("firing_and_resolved.json"))
+        await deliver(stage, "alertmanager", payload("zero_time_and_offsets.json"))
+        thread = await anchor(stage, "INC-1")
+        said = await everything(stage, thread)
+        # The label called `status` says the opposite and changes nothing.
+        [over] = {
+            line
+            for line in said.split("\n")
+            if "✅" in line and "atlas-chat-1" in line and "<" in line and "http" not in line
+        }
+        assert "2026-03-04 01:18:30 UTC" in over
+        assert "after 8 m" in over
+        assert "status=firing" in said
+        assert "status=resolved" in said
+        assert "after 15 m" in said or "after 14 m 59" in said
+        markdown = await report(stage, "INC-1")
+        for text in (said, markdown, await report(stage, "INC-1", "json")):
+            assert "0001-01-01" not in text
+            assert "None" not in text.replace("None of", "")
+        roots = [m for m in await stage.lead.history(CHANNEL) if m.bot_id == "B0RCABOT"]
+        assert len(roots) == 1
+
+
+async def test_what_a_template_left_behind_is_shown_literally_and_is_no_link(
+    redis_url: str, tmp_path: Path
+) -> None:
+    async with staged(redis_url, tmp_path, **MORE) as stage:
+        await deliver(stage, "alertmanager", payload("broken_templates.json"))
+        thread = await anchor(stage, "INC-1")
+        said = await everything(stage, thread)
+        for words in (
+            "GPU [no value] on &lt;no value&gt; at {{ $value | humanizePercentage }}",
+            "team={{ 7*7 }}",
+            "owner={0._",
+            "cost=%(pid)s %n",
+        ):
+            assert words in said, words
+        assert "49" not in said.replace("1749", "")
+        assert "/rb/ttft|" not in said
+        assert "template failed" in said
+        markdown = await report(stage, "INC-1")
+        assert "template failed" in markdown
+
+
+async def test_a_truncated_group_says_how_many_there_are_on_card_thread_and_report(
+    redis_url: str, tmp_path: Path
+) -> None:
+    async with staged(redis_url, tmp_path, **MORE) as stage:
+        await deliver(stage, "alertmanager", payload("truncated.json"))
+        thread = await anchor(stage, "39 alerts, of which 2 were delivered")
+        said = await everything(stage, thread)
+        assert "The sender reports 39 alerts, of which 2 were delivered" in said
+        assert "not known yet" in said
+        assert "39 alerts" in await report(stage, "INC-1")
+
+
+async def test_pagerdutys_incident_recovers_and_nothing_says_none(
+    redis_url: str, tmp_path: Path
+) -> None:
+    async with staged(redis_url, tmp_path, **MORE) as stage:
+        for name in ("pagerduty_ping.json", "pagerduty_triggered.json", "pagerduty_resolved.json"):
+            await deliver(stage, "pagerduty", payload(name))
+        thread = await anchor(stage, "INC-1")
+        said = await everything(stage, thread)
+        assert "recovered" in said
+        assert "None" not in said
+        roots = [m for m in await stage.lead.history(CHANNEL) if m.bot_id == "B0RCABOT"]
+        assert len(roots) == 1

@@ -1,0 +1,103 @@
+"""Reports over HTTP: revisions can be compared, the schema is public, a private channel's report stays where it may go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from jsonschema import Draft202012Validator
+
+from bot.domain.timeline import EntryKind
+from bot.incidents.responding import Via
+from bot.settings import ExportSettings, RedactionSettings
+from bot.workspace.records import ChannelKind
+from tests.slack.conftest import CHANNEL, Stage, staged
+
+READ = {"Authorization": "Bearer hook"}
+
+
+@pytest.fixture
+async def stage(redis_url: str, tmp_path: Path) -> AsyncIterator[Stage]:
+    async with staged(redis_url, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def closed(redis_url: str, tmp_path: Path) -> AsyncIterator[Stage]:
+    """A deployment whose private reports go nowhere, with rules of its own."""
+    redaction = RedactionSettings(
+        patterns=(r"tenant-(?P<secret>\d+)",),
+        names=("Umbrella Corp", "保护伞"),
+        allow=("10.0.0.9",),
+    )
+    export = ExportSettings(private=())
+    async with staged(redis_url, tmp_path, redaction=redaction, export=export) as made:
+        yield made
+
+
+async def _get(stage: Stage, path: str, **headers: str) -> httpx.Response:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
+        return await http.get(f"http://127.0.0.1:{stage.settings.port}{path}", headers=headers)
+
+
+async def test_revisions_are_compared_and_wrong_numbers_are_one_line(stage: Stage) -> None:
+    await stage.start()
+    await stage.lead.command(CHANNEL, "/rca export INC-1 json")
+    await stage.entry(lambda e: e.kind is EntryKind.REPORT)
+    await stage.lead.command(CHANNEL, "/rca severity INC-1 sev1")
+    await stage.entry(lambda e: e.kind is EntryKind.SEVERITY)
+    await stage.lead.command(CHANNEL, "/rca export INC-1 json")
+
+    async def twice() -> bool:
+        return sum(e.kind is EntryKind.REPORT for e in await stage.entries()) == 2
+
+    await stage.until(twice, "two revisions")
+    found = await _get(stage, "/incidents/INC-1/report.diff?from=1&to=2", **READ)
+    assert found.status_code == 200
+    assert "sev1" in found.text
+    assert found.text.startswith("--- INC-1 r1\n+++ INC-1 r2\n")
+    assert (await _get(stage, "/incidents/INC-1/report.diff?from=1&to=2")).status_code == 401
+    for query, status in (("?from=1&to=9", 404), ("?from=x&to=2", 400), ("", 400)):
+        answer = await _get(stage, f"/incidents/INC-1/report.diff{query}", **READ)
+        assert answer.status_code == status
+        assert "\n" not in answer.json()["error"]
+    assert (
+        await _get(stage, "/incidents/INC-9/report.diff?from=1&to=2", **READ)
+    ).status_code == 404
+
+
+async def test_schema_is_published_and_the_export_fits_it(stage: Stage) -> None:
+    await stage.start()
+    schema = await _get(stage, "/schemas/postmortem/1.json")
+    assert schema.status_code == 200
+    report = await _get(stage, "/incidents/INC-1/report.json", **READ)
+    Draft202012Validator(json.loads(schema.content)).validate(report.json())
+
+
+async def test_report_of_a_private_channel_goes_only_where_it_may(closed: Stage) -> None:
+    thread = await closed.start()
+    closed.workspace.workspace.channels[CHANNEL].kind = ChannelKind.PRIVATE
+    answer = await _get(closed, "/incidents/INC-1/report.md", **READ)
+    assert answer.status_code == 403
+    assert "private channel" in answer.json()["error"]
+    await closed.lead.command(CHANNEL, "/rca export INC-1 md")
+    await closed.reply(thread, lambda m: "export.private" in m.all_text)
+    assert not any(e.kind is EntryKind.REPORT for e in await closed.entries())
+
+
+async def test_own_rules_mask_customers_the_same_way_in_every_format(closed: Stage) -> None:
+    await closed.start("sev2 Umbrella Corp waits")
+    via = Via(by="U0LEAD", at=closed.bot.services.clock(), key="k1")
+    said = "umbrella corp is tenant-4711 on 10.0.0.9, not 10.0.0.8; 保护伞公司也是"
+    await closed.bot.services.responding.note("INC-1", said, via)
+    masked = set()
+    for suffix in ("md", "html", "json"):
+        text = (await _get(closed, f"/incidents/INC-1/report.{suffix}", **READ)).text
+        for gone in ("mbrella", "4711", "10.0.0.8", "保护伞"):
+            assert gone not in text, (suffix, gone)
+        assert "10.0.0.9" in text
+        masked.add(text.count("masked-name-1"))
+    assert all(masked)
