@@ -15,6 +15,7 @@ from bot.checklist import shipped_checklists
 from bot.diagnosis.knowledge import lint as lint_causes
 from bot.diagnosis.knowledge import load_causes, shipped_causes
 from bot.diagnosis.request import DiagnosisPorts
+from bot.domain.text import Locale
 from bot.errors import ConfigError
 from bot.exporters import exporters
 from bot.incidents.checklists import Checklists
@@ -27,6 +28,7 @@ from bot.jobs.beginnings import Beginnings
 from bot.jobs.outbox import Outbox
 from bot.jobs.services import Services
 from bot.learning.archive import Archive
+from bot.locales import catalogue as sentences
 from bot.settings import Settings
 from bot.sop import lint as lint_sops
 from bot.sop import load_sop, shipped_sops
@@ -191,6 +193,9 @@ def build_services(
     clock: Callable[[], datetime] = utc_now,
 ) -> Services:
     """Wires the parts of one deployment."""
+    for locale in Locale:
+        # Read now: the first alert must not wait for it, and a broken file stops the start.
+        sentences(locale)
     journal = Journal(store, clock)
     beginnings = Beginnings(settings, clock)
     openings = Openings(

@@ -101,6 +101,11 @@ def said(text: str) -> str:
     return _typed.unquoted(words if "```" in words else _GAP.sub(" ", words))
 
 
+def shortened(text: str, most: int) -> str:
+    """At most `most` characters; where something is left out, it ends in an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
 def _value(text: str, start: int, limit: int, *, is_long: bool) -> tuple[str, int]:
     part = text[start:limit]
     if is_long:

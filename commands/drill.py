@@ -103,7 +103,12 @@ def _plots(named: str, services: Services, truths: Mapping[str, Truth]) -> Seque
     if not named:
         return [*generated, *cases]
     word = named.lower()
-    found = [item for item in cases if item.case is not None and item.case.lower() == word]
+    found = [
+        item
+        for item in cases
+        if item.case is not None
+        and word in (item.case.lower(), item.case.lower().removesuffix(".case"))
+    ]
     if not found and word in causes:
         found = [item for item in [*generated, *cases] if item.cause == word]
     if not found:

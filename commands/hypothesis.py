@@ -46,7 +46,9 @@ async def hypothesis(call: Call, services: Services) -> Reply:
         case "list":
             return shown("hypotheses", {"incident_id": incident.id})
         case "add" if rest:
-            return await _add(call, services, incident, _line.said(rest)[:MOST_TEXT])
+            return await _add(
+                call, services, incident, _line.shortened(_line.said(rest), MOST_TEXT)
+            )
         case "up" | "reject" | "confirm" | "test":
             chosen, reason = _chosen(call, incident, rest)
         case _:

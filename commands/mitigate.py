@@ -23,7 +23,8 @@ async def mitigate(call: Call, services: Services) -> Reply:
     """Queues the capture and the record; `capture=no` skips the capture."""
     line = _line.read(call.text, short=("capture",))
     # Where there is no option, the lines of what was typed stay.
-    text = (line.text if line.options else _line.said(call.text))[:MOST_TEXT]
+    said = line.text if line.options else _line.said(call.text)
+    text = _line.shortened(said, MOST_TEXT)
     if not text:
         raise _line.wrong(USAGE)
     skips = line.options.get("capture", "yes").lower() in ("no", "off", "skip", "0", "否")

@@ -21,7 +21,7 @@ MOST_TEXT = 12_000
 )
 async def note(call: Call, services: Services) -> Reply:
     """Records the words as they are; a deleted message takes its note with it."""
-    text = _line.said(call.text)[:MOST_TEXT]
+    text = _line.shortened(_line.said(call.text), MOST_TEXT)
     if not text:
         raise _line.wrong(USAGE)
     await services.responding.note(_line.incident_id(call), text, _line.via(call))

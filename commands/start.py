@@ -33,7 +33,7 @@ async def start(call: Call, services: Services) -> Reply:
             return notice(say("commands.already_open", incident=known))
     line = _line.read(call.text, short=("service", "since"))
     severity, rest = _line.severity(line.text)
-    title = _line.said(rest)[:MOST_TITLE]
+    title = _line.shortened(_line.said(rest), MOST_TITLE)
     since = line.options.get("since")
     began = _line.moment(since, call.at, services.settings.zone, USAGE) if since else None
     service = line.options.get("service") or _named_in(title, services)

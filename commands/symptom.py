@@ -29,7 +29,7 @@ async def symptom(call: Call, services: Services) -> Reply:
     line = _line.read(call.text, short=("since",), long=("metric", "scope"))
     incident_id = _line.incident_id(call)
     incident = (await services.journal.load(incident_id)).incident
-    text = line.text[:MOST_TEXT]
+    text = _line.shortened(line.text, MOST_TEXT)
     if not text and not line.options:
         raise _line.wrong(USAGE)
     since = line.options.get("since")

@@ -16,6 +16,7 @@ _OWN = "person:"
 _WORD = re.compile(r"[a-z0-9]+")
 _PRIOR = 0.01
 _WEIGHT = 1.0
+_MOST_RULES = 8
 """A prior and weights that move little: figures come from more than one incident."""
 _CATEGORY = {
     "latency": "latency",
@@ -41,7 +42,7 @@ def new_cause(
         return None
     hypothesis = incident.hypothesis(root.cause)
     title = hypothesis.title if hypothesis else root.deep_cause
-    seen = [item for item in _cited(incident) if _test(item, known) is not None]
+    seen = _cited(incident, known)
     if not seen:
         return None
     name = _name(title.en, incident.id)
@@ -55,13 +56,15 @@ def new_cause(
     return name, diff, say("checklist.new_cause", id=incident.id, title=title)
 
 
-def _cited(incident: Incident) -> list[Evidence]:
-    """What the decision rests on; where nobody cited anything, all that was out of the ordinary."""
+def _cited(incident: Incident, known: Mapping[str, str]) -> list[Evidence]:
+    """What the decision rests on as far as it was measured; where only people spoke, all that was out of the ordinary."""
     root = incident.root_cause
     cited = set(root.evidence) if root else set()
-    chosen = [item for item in incident.evidence if item.id in cited and item.is_abnormal]
-    found = chosen or [item for item in incident.evidence if item.is_abnormal]
-    return found[:8]
+    measured = [
+        item for item in incident.evidence if item.is_abnormal and _test(item, known) is not None
+    ]
+    chosen = [item for item in measured if item.id in cited]
+    return (chosen or measured)[:_MOST_RULES]
 
 
 def _test(item: Evidence, known: Mapping[str, str]) -> str | None:

@@ -99,7 +99,7 @@ async def _by_body(settings: Settings, sender: str, group: AlertGroup | None) ->
 
 async def _decided(store: Store, inventory: Inventory, group: AlertGroup) -> list[str]:
     keys = keys_of(group, inventory)
-    held = await alert_memory.holders(store, keys.all)
+    held = (await alert_memory.recall(store, keys.all, ())).held
     lines = [
         f"key {key!r}: {held.get(key, 'held by no incident')}"
         for key in keys.all

@@ -65,7 +65,7 @@ def scrape(url: str | None, timeout_seconds: float) -> Exposition:
 
 
 def parse(text: str) -> tuple[Sample, ...]:
-    r"""Reads exposition text; series whose value is NaN are left out.
+    r"""Reads exposition text; series whose value is NaN or infinite are left out.
 
     Raises:
         ProbeError: `malformed` when it is no exposition text.
@@ -78,7 +78,7 @@ def parse(text: str) -> tuple[Sample, ...]:
             Sample(sample.name, sample.labels, float(sample.value))
             for family in text_string_to_metric_families(text)
             for sample in family.samples
-            if not math.isnan(sample.value)
+            if math.isfinite(sample.value)
         )
     except (ValueError, KeyError, IndexError) as error:
         raise ProbeError(

@@ -25,6 +25,8 @@ THROTTLE_REASONS = {
 }
 THROTTLE_COUNTERS = {"sw_thermal": 269, "hw_thermal": 270, "hw_power_brake": 271}
 """Field ids of nanoseconds spent throttled. Source: nvml.h, NVML_FI_DEV_CLOCKS_EVENT_REASON_*."""
+VIRTUALIZATION = ("none", "passthrough", "vgpu", "host_vgpu", "host_vsga")
+"""By number. Source: nvml.h, nvmlGpuVirtualizationMode_t."""
 _MASK_LIMIT = 2**20
 """Well above the highest bit that is defined; a larger mask is no mask."""
 _MOST_INSTANCES = 64
@@ -215,10 +217,12 @@ def text(value: Any) -> Any:
 
 def _identity(gpu: Gpu) -> dict[str, object]:
     pci = gpu.read("nvmlDeviceGetPciInfo")
+    mode = gpu.number("nvmlDeviceGetVirtualizationMode", low=0, high=len(VIRTUALIZATION) - 1)
     return {
         "name": text(gpu.read("nvmlDeviceGetName")),
         "uuid": text(gpu.read("nvmlDeviceGetUUID")),
         "pci": pci if isinstance(pci, Unread) else str(text(part(pci, "busId"))).lower(),
+        "virtualization": mode if isinstance(mode, Unread) else VIRTUALIZATION[int(mode)],
     }
 
 

@@ -13,7 +13,6 @@ from bot.domain.finding import ProbeStatus
 from bot.domain.text import Localized
 from bot.locales import say
 
-
 _MOST_NAMED = 4
 
 
@@ -58,9 +57,7 @@ def _values(collected: Collected) -> list[BlindSpot]:
     if not odd:
         return []
     names = sorted(odd, key=lambda name: (-odd[name], name))[:_MOST_NAMED]
-    what = say(
-        "diagnosis.blind.not_finite", count=str(sum(odd.values())), signals=", ".join(names)
-    )
+    what = say("diagnosis.blind.not_finite", count=str(sum(odd.values())), signals=", ".join(names))
     return [BlindSpot(what=what, why=say("diagnosis.blind.no_denominator"))]
 
 

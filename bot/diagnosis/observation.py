@@ -156,7 +156,9 @@ class Observation:
         if self.signal.unit == "lines" and self.before.middle >= 1:
             # Few lines each minute are many in an hour: that none came is then no chance.
             expected = self.before.mean * self.during.count
-            return expected >= _FEWEST_LINES and self.during.mean <= _STOPPED_RATIO * self.before.mean
+            return (
+                expected >= _FEWEST_LINES and self.during.mean <= _STOPPED_RATIO * self.before.mean
+            )
         return self.before.middle > self.signal.floor / 2 and (
             self.during.middle <= _STOPPED_RATIO * self.before.middle
         )
@@ -290,7 +292,10 @@ def _noise_of_gauge(before: list[float], during: list[float], query: str) -> flo
     """What is left of a gauge's noise when as many samples as a rate spans are taken together, given enough of both."""
     if "rate(" in query or min(len(before), len(during)) < 3 * _SMOOTHED:
         return None
-    blocks = [fmean(before[at : at + _SMOOTHED]) for at in range(0, len(before) - _SMOOTHED + 1, _SMOOTHED)]
+    blocks = [
+        fmean(before[at : at + _SMOOTHED])
+        for at in range(0, len(before) - _SMOOTHED + 1, _SMOOTHED)
+    ]
     found = spread(blocks)
     return found.sigma if found else None
 

@@ -199,9 +199,7 @@ def _no_traces(collected: Collected) -> Incident | None:
         earliest=last,
         is_seen=True,
         is_over=False,
-        sightings=(
-            Sighting(kind=SymptomKind.TRACES_MISSING, symptom=symptom, observation=None),
-        ),
+        sightings=(Sighting(kind=SymptomKind.TRACES_MISSING, symptom=symptom, observation=None),),
     )
 
 

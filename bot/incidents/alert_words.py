@@ -9,12 +9,24 @@ from typing import Any
 
 from bot.domain.alert import Alert, AlertGroup, AlertStatus, AlertValue
 from bot.domain.incident import IncidentStatus
+from bot.domain.responder import Severity
 from bot.domain.text import Localized
 from bot.domain.timeline import SYSTEM_AUTHOR, Draft, EntryKind
 from bot.locales import say
 
 # What template engines leave behind where they failed: Go's error text and its empty value, and unexpanded markup.
 _BROKEN = re.compile(r"<error expanding template|<no value>|\[no value\]|\{\{[^{}]{0,500}\}\}")
+# Words of alert rules for how bad it is, and what most teams mean by them.
+_SEVERITIES = {
+    "critical": Severity.SEV2,
+    "page": Severity.SEV2,
+    "high": Severity.SEV2,
+    "error": Severity.SEV3,
+    "warning": Severity.SEV3,
+    "ticket": Severity.SEV3,
+    "info": Severity.SEV4,
+    "low": Severity.SEV4,
+}
 _MOST_SHOWN = 10
 _MOST_TITLE = 300
 _WHERE = ("service", "cluster", "namespace", "node", "instance", "replica", "model", "tenant")
@@ -165,3 +177,10 @@ def _which(alert: Alert) -> str:
 def texts(drafts: Sequence[Draft]) -> tuple[Localized, ...]:
     """The words of entries, to be said in the thread too."""
     return tuple(draft.text for draft in drafts)
+
+
+def severity_of(word: str) -> Severity:
+    """How bad an alert is, by its sender's word; sev3 where the word says nothing."""
+    if word in set(Severity):
+        return Severity(word)
+    return _SEVERITIES.get(word.lower(), Severity.SEV3)

@@ -10,13 +10,13 @@ import structlog
 
 from bot.domain.alert import Alert, AlertGroup, AlertStatus
 from bot.domain.incident import Incident
-from bot.domain.responder import Severity
 from bot.domain.text import Localized
 from bot.errors import BotError, Reason, StoreError
 from bot.incidents import storms
 from bot.incidents.alert_words import (
     first_drafts,
     notes_of,
+    severity_of,
     status_draft,
     system_draft,
     texts,
@@ -39,17 +39,6 @@ __all__ = ["FIRST_STEP", "Opening", "Openings", "Received", "Taken", "status_dra
 
 log = structlog.get_logger(__name__)
 
-# Words of alert rules for how bad it is, and what most teams mean by them.
-_SEVERITIES = {
-    "critical": Severity.SEV2,
-    "page": Severity.SEV2,
-    "high": Severity.SEV2,
-    "error": Severity.SEV3,
-    "warning": Severity.SEV3,
-    "ticket": Severity.SEV3,
-    "info": Severity.SEV4,
-    "low": Severity.SEV4,
-}
 _ATTEMPTS = 8
 
 
@@ -269,7 +258,7 @@ class Openings:
         return Opening(
             title=title.in_locale(self._settings.locale_of(channel)),
             channel=channel,
-            severity=_severity(severity or labels.get("severity", "")),
+            severity=severity_of(severity or labels.get("severity", "")),
             locale=self._settings.locale_of(channel),
             source=group.source,
             services=(service.name,) if service else (),
@@ -312,9 +301,3 @@ def _sightings(alerts: Sequence[Alert], at: datetime, words: str) -> list[Sighti
         Sighting(fingerprint=item.fingerprint, at=at, labels=item.labels, rule=words)
         for item in alerts
     ]
-
-
-def _severity(word: str) -> Severity:
-    if word in set(Severity):
-        return Severity(word)
-    return _SEVERITIES.get(word.lower(), Severity.SEV3)

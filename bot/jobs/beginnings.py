@@ -103,7 +103,7 @@ def _work(incident_id: str, lane: str, notes: Sequence[Job], now: datetime) -> t
     search = replace(search, due_at=soon)
     chart = requests.chart(incident_id, kind="symptom", by=SYSTEM_AUTHOR)
     symptom = replace(chart, coalesce=f"chart:symptom:{incident_id}", due_at=soon)
-    recall = requests.recall(incident_id, reason="opened")
+    recall = replace(requests.recall(incident_id, reason="opened"), due_at=soon)
     return (_card(incident_id, lane, outbox.ANCHOR), prompt, *notes, recall, search, symptom)
 
 

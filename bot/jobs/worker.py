@@ -18,6 +18,9 @@ from bot.store.transaction import Batch
 log = structlog.get_logger(__name__)
 
 IDLE_SECONDS = 0.25
+CONCURRENCY = 24
+"""Lanes at a time: ten incidents that open together and wait for slow sources must leave room for what people press."""
+
 FIRST_RETRY_SECONDS = 1.0
 LAST_RETRY_SECONDS = 60.0
 MAX_ATTEMPTS = 12
@@ -51,7 +54,7 @@ class Worker:
         handlers: Mapping[str, Handler],
         clock: Callable[[], datetime],
         *,
-        concurrency: int = 8,
+        concurrency: int = CONCURRENCY,
         gave_up: Callable[[Claim, BaseException], Awaitable[None]] | None = None,
     ) -> None:
         self._queue = jobs

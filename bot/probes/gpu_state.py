@@ -78,7 +78,9 @@ def gpu_state(context: ProbeContext, arguments: Arguments) -> Reading:
                 "allocations or a failing GPU on this node"
             )
         else:
-            not_checked += [f"GPU {item.index} {text}" for text in item.unreadable]
+            is_guest = item.identity.get("virtualization") == "vgpu"
+            where = " (a virtual GPU: its host can tell)" if is_guest else ""
+            not_checked += [f"GPU {item.index} {text}{where}" for text in item.unreadable]
             findings += clock_findings(item, label) + heat_findings(item, label)
             findings += memory_findings(item, label)
     if not conditions:

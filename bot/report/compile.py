@@ -29,6 +29,7 @@ from bot.locales import say
 from bot.report.compile_facts import (
     changes,
     checklist_reasons,
+    measured,
     pointers,
     probes,
     searched,
@@ -60,7 +61,7 @@ def compile_postmortem(
     ordered = sorted(entries, key=lambda entry: (entry.at, entry.seq))
     words = written(entries)
     named = citations(entries)
-    incident = as_people_left_it(incident, words, named)
+    incident = as_people_left_it(incident, words, named, measured(ordered))
     established = incident.root_cause is not None
     helped, misled = pointers(incident)
     compiled = Postmortem(

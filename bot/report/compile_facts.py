@@ -12,6 +12,7 @@ from bot.domain.instant import Window, parse_rfc3339
 from bot.domain.postmortem import RawProbe, ReviewedChange
 from bot.domain.text import Localized
 from bot.domain.timeline import Entry, EntryKind
+from bot.incidents.responding import BOT_SOURCE
 
 
 def changes(incident: Incident) -> tuple[ReviewedChange, ...]:
@@ -72,6 +73,37 @@ def probes(entries: Sequence[Entry]) -> tuple[RawProbe, ...]:
         for result in (entry.data.get("results") or [entry.data.get("result")])
         if isinstance(result, Mapping)
     )
+
+
+def measured(entries: Sequence[Entry]) -> dict[str, tuple[str, ...]]:
+    """Experiment id to the timeline entries that hold what the bot measured for it (`entry-<seq>`).
+
+    A test that the bot ran is founded on the readings it recorded while it ran; one that a person judged is not.
+    """
+    running: dict[str, tuple[str | None, list[str]]] = {}
+    found: dict[str, tuple[str, ...]] = {}
+    for entry in sorted(entries, key=lambda item: item.seq):
+        if entry.kind is EntryKind.EXPERIMENT and entry.op == "planned":
+            running[str(entry.data["id"])] = (entry.data.get("probe"), [])
+        elif entry.kind is EntryKind.PROBE and entry.data.get("purpose") == "experiment":
+            for probe, seen in running.values():
+                if probe is not None and probe in _probed(entry):
+                    seen.append(entry_ref(entry.seq))
+        elif entry.kind is EntryKind.EXPERIMENT and entry.op == "finished":
+            _, seen = running.pop(str(entry.data["id"]), (None, []))
+            own = [entry_ref(entry.seq)] if entry.source == BOT_SOURCE else []
+            found[str(entry.data["id"])] = tuple(seen or own)
+    return found
+
+
+def entry_ref(seq: int) -> str:
+    """The reference to an entry of the timeline."""
+    return f"entry-{seq}"
+
+
+def _probed(entry: Entry) -> list[str]:
+    results = entry.data.get("results") or [entry.data.get("result")]
+    return [str(item.get("probe")) for item in results if isinstance(item, Mapping)]
 
 
 def pointers(incident: Incident) -> tuple[tuple[str, ...], tuple[str, ...]]:

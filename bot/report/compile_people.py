@@ -14,8 +14,12 @@ def as_people_left_it(
     incident: Incident,
     words: Mapping[JudgementTopic, Written],
     named: Mapping[str, tuple[str, ...]],
+    measured: Mapping[str, tuple[str, ...]],
 ) -> Incident:
-    """The incident with what people wrote and named themselves in the place of what was compiled."""
+    """The incident with what people wrote and named themselves in the place of what was compiled.
+
+    measured: experiment id to the entries that hold its readings; they count where nothing else is cited.
+    """
     root, fix = incident.root_cause, incident.fix
     prevention = words.get(JudgementTopic.PREVENTION)
     if root is not None and prevention is not None and prevention.text is not None:
@@ -23,7 +27,12 @@ def as_people_left_it(
     if fix is not None:
         fix = replace(fix, evidence=with_named(fix.evidence, named.get("fix")))
     tests = tuple(
-        replace(item, evidence=with_named(item.evidence, named.get(f"experiment:{item.id}")))
+        replace(
+            item,
+            evidence=with_named(
+                item.evidence or measured.get(item.id, ()), named.get(f"experiment:{item.id}")
+            ),
+        )
         for item in incident.experiments
     )
     return replace(incident, root_cause=root, fix=fix, experiments=tests)

@@ -16,6 +16,7 @@ from bot.report.blocks import Inline, Span, Tone
 from bot.report.clock import Clock
 
 _UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_ENTRY = re.compile(r"entry-(\d+)")
 _WEB_ADDRESS = re.compile(r"https?://[^\s<>\"'`\\^{}|\x00-\x20\x7f]+", re.IGNORECASE)
 
 
@@ -33,7 +34,8 @@ class Wording:
         """The wording of a report; it knows which evidence ids have a row that a link can point at."""
         known = frozenset(item.id for item in report.evidence)
         changes = frozenset(item.change.id for item in report.changes)
-        return cls(report, locale, Clock.named(report.zone), known | changes)
+        entries = frozenset(f"entry-{line.seq}" for line in report.timeline)
+        return cls(report, locale, Clock.named(report.zone), known | changes | entries)
 
     def t(self, key: str, /, **fields: object) -> str:
         """A sentence of the report's catalogue."""
@@ -99,6 +101,8 @@ def safe_name(text: str) -> str:
 
 def anchor_of(ref: str) -> str:
     """The id of the row that a reference points at."""
+    if entry := _ENTRY.fullmatch(ref):
+        return f"t-{entry[1]}"
     return f"r-{safe_name(ref)}"
 
 

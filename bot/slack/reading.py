@@ -10,6 +10,7 @@ from bot.locales import say
 from bot.store.queue import Job
 
 FILE = "slack.file"
+_DEEPEST = 8
 MOST_FILE_BYTES = 20 * 1024 * 1024
 Json = Mapping[str, Any]
 
@@ -29,21 +30,45 @@ def text_of(message: Json) -> str:
     lines: list[str] = []
     for attachment in message.get("attachments") or ():
         keys = ("pretext", "title", "text")
-        lines += [str(attachment[key]) for key in keys if attachment.get(key)]
-        lines += _block_lines(attachment.get("blocks") or ())
+        own = [str(attachment[key]) for key in keys if attachment.get(key)]
+        for field in attachment.get("fields") or ():
+            pair = [str(field[key]) for key in ("title", "value") if field.get(key)]
+            own += [": ".join(pair)] if pair else []
+        own += _block_lines(attachment.get("blocks") or ())
+        lines += own or [str(attachment.get("fallback") or "")]
     lines += _block_lines(message.get("blocks") or ())
-    return "\n".join(dict.fromkeys(lines))
+    return "\n".join(dict.fromkeys(line for line in lines if line))
 
 
 def _block_lines(blocks: Sequence[Json]) -> list[str]:
     lines = []
     for block in blocks:
+        if block.get("type") == "rich_text":
+            lines += [_run_of(part) for part in block.get("elements") or ()]
+            continue
         parts = [block.get("text"), *(block.get("fields") or ()), *(block.get("elements") or ())]
         for part in parts:
             value = part.get("text") if isinstance(part, Mapping) else part
             if isinstance(value, str) and value.strip():
                 lines.append(value)
-    return lines
+    return [line for line in lines if line.strip()]
+
+
+def _run_of(part: object, depth: int = 0) -> str:
+    """A paragraph, list or quotation of rich text as one run of words; people stay as mentions."""
+    if not isinstance(part, Mapping) or depth > _DEEPEST:
+        return ""
+    match part.get("type"):
+        case "user":
+            return f"<@{part.get('user_id')}>"
+        case "emoji":
+            return f":{part.get('name')}:"
+        case "link":
+            return str(part.get("text") or part.get("url") or "")
+    if isinstance(part.get("text"), str):
+        return str(part["text"])
+    between = "\n" if part.get("type") == "rich_text_list" else ""
+    return between.join(_run_of(item, depth + 1) for item in part.get("elements") or ())
 
 
 def files_of(event: Json, incident_id: str) -> list[dict[str, Any]]:

@@ -118,7 +118,9 @@ def _token(body: str, names: Mapping[str, str]) -> str:
         case "#":
             return "#" + (label or head[1:])
         case "!":
-            word = head[1:].partition("^")[0]
+            word, _, rest = head[1:].partition("^")
+            if word == "subteam":
+                return "@" + (label.lstrip("@") or rest.partition("^")[0])
             return label if has_label else f"@{word}"
         case _:
             address = head.removeprefix("mailto:")

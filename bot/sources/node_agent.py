@@ -61,7 +61,7 @@ class NodeAgents:
         # Environment proxies would see tokens, so they are not used. aiohttp's pool is asked because httpx's own
         # scans all connections for each request (1,000 at once: 33 s against about 1 s, our measurement).
         self._client = httpx.AsyncClient(
-            transport=transport or AiohttpTransport(verify=True if tls is None else tls),
+            transport=transport or AiohttpTransport(verify=tls or True),
             trust_env=False,
             follow_redirects=False,
         )

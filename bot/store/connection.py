@@ -16,8 +16,8 @@ from redis.asyncio.sentinel import (
     SentinelConnectionPool,
     SentinelManagedConnection,
 )
-from redis.commands.core import AsyncScript
 from redis.backoff import ExponentialBackoff
+from redis.commands.core import AsyncScript
 
 from bot.errors import ConfigError, Reason, StoreError
 

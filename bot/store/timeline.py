@@ -141,11 +141,13 @@ async def tips(store: Store, incident_ids: Sequence[str]) -> dict[str, str]:
     """
     if not incident_ids:
         return {}
-    async with store_faults("look at the timelines"):
-        async with store.text.pipeline(transaction=False) as pipe:
-            for incident_id in incident_ids:
-                pipe.xrevrange(stream_key(incident_id), count=1)
-            found = await pipe.execute()
+    async with (
+        store_faults("look at the timelines"),
+        store.text.pipeline(transaction=False) as pipe,
+    ):
+        for incident_id in incident_ids:
+            pipe.xrevrange(stream_key(incident_id), count=1)
+        found = await pipe.execute()
     return {
         incident_id: str(records[0][0])
         for incident_id, records in zip(incident_ids, found, strict=True)

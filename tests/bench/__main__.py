@@ -8,11 +8,14 @@ from tests.bench import (
     agent_idle,
     alert_anchor,
     burst,
+    charts,
     diagnosis,
     hypotheses,
+    perturbed,
     report,
     slash_ack,
     storm,
+    variants,
 )
 
 BENCHES = {
@@ -20,11 +23,14 @@ BENCHES = {
     "agent_idle": agent_idle.run,
     "alert_anchor": alert_anchor.run,
     "burst": burst.run,
+    "charts": charts.run,
     "diagnosis": diagnosis.run,
     "hypotheses": hypotheses.run,
+    "perturbed": perturbed.run,
     "report": report.run,
     "slash_ack": slash_ack.run,
     "storm": storm.run,
+    "variants": variants.run,
 }
 
 
@@ -39,4 +45,5 @@ def main() -> None:
             sys.stdout.flush()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -16,7 +16,7 @@ from bot.workspace.config import BOT_TOKEN
 from tests.scenarios.alert_load import body
 from tests.scenarios.rig import CHANNEL, TOKEN, Deployment, free_port, until
 
-ALERTS = 5
+ALERTS = 10
 # Under ten new groups a minute, so that no alert is part of a storm; a channel's pace has passed by then, too.
 APART_SECONDS = 6.5
 

@@ -108,5 +108,5 @@ async def _held_up() -> float:
         await draw_in_worker(chart, Locale.EN)
     done.set()
     await watching
-    await chart_worker().aclose()
+    chart_worker().close()
     return longest * 1000

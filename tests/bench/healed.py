@@ -94,7 +94,9 @@ def _mirror(at: int, cut: int) -> int:
     return cut - 1 - back if back < cut else back - cut
 
 
-def _lines(lines: tuple[LogLine, ...], collected: Collected, began: datetime) -> tuple[LogLine, ...]:
+def _lines(
+    lines: tuple[LogLine, ...], collected: Collected, began: datetime
+) -> tuple[LogLine, ...]:
     return tuple(
         _again(
             [(line.at_ns, line) for line in lines],
@@ -120,8 +122,13 @@ def _again(items, began, end, moved):  # type: ignore[no-untyped-def]
 def _clean(result: ProbeResult, catalogue: Catalogue) -> ProbeResult:
     if result.status is not ProbeStatus.OK:
         return result
-    good = sorted(item.id for item in catalogue.findings.values() if item.probe == result.probe and item.clean)
+    good = sorted(
+        item.id for item in catalogue.findings.values() if item.probe == result.probe and item.clean
+    )
     return replace(
         result,
-        findings=tuple(Finding(id=name, severity=FindingSeverity.INFO, summary="nothing notable") for name in good[:1]),
+        findings=tuple(
+            Finding(id=name, severity=FindingSeverity.INFO, summary="nothing notable")
+            for name in good[:1]
+        ),
     )

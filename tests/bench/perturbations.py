@@ -25,7 +25,9 @@ Perturbation = Callable[[Collected, "Window", random.Random], Collected]
 """(what was collected, from when to when it went wrong, randomness) to what another would have collected."""
 
 _COUNTED = frozenset({"1/s", "requests", "tasks", "lines", "bytes/s"})
-_NEVER_SCALED = frozenset({"process.start", "gpu.xid", "targets.up", "host.oom_kills", "engine.loads"})
+_NEVER_SCALED = frozenset(
+    {"process.start", "gpu.xid", "targets.up", "host.oom_kills", "engine.loads"}
+)
 _MOMENTS = 1e9
 """Values in seconds above this are moments and no durations."""
 
@@ -39,10 +41,15 @@ def rebuilt(thing: Any, text: Callable[[str], str], moment: Callable[[datetime],
     if is_dataclass(thing) and not isinstance(thing, type):
         return replace(
             thing,
-            **{item.name: rebuilt(getattr(thing, item.name), text, moment) for item in fields(thing)},
+            **{
+                item.name: rebuilt(getattr(thing, item.name), text, moment)
+                for item in fields(thing)
+            },
         )
     if isinstance(thing, Mapping):
-        return {rebuilt(key, text, moment): rebuilt(value, text, moment) for key, value in thing.items()}
+        return {
+            rebuilt(key, text, moment): rebuilt(value, text, moment) for key, value in thing.items()
+        }
     if isinstance(thing, tuple):
         return tuple(rebuilt(item, text, moment) for item in thing)
     return thing
@@ -50,7 +57,18 @@ def rebuilt(thing: Any, text: Callable[[str], str], moment: Callable[[datetime],
 
 def names_of(collected: Collected) -> list[str]:
     """Names of services, nodes, programs and devices that the answers speak of, longest first."""
-    keys = ("app", "service", "container", "pod", "peer", "node", "Hostname", "device", "unit", "model_name")
+    keys = (
+        "app",
+        "service",
+        "container",
+        "pod",
+        "peer",
+        "node",
+        "Hostname",
+        "device",
+        "unit",
+        "model_name",
+    )
     found = {collected.request.service, *collected.nodes}
     for reading in collected.now.values():
         for series in reading.series:
@@ -59,7 +77,11 @@ def names_of(collected: Collected) -> list[str]:
         found.update(line.labels[key] for key in keys if line.labels.get(key))
     found.update(str(change.service) for change in collected.changes if change.service)
     found.update(span.service for span in collected.spans)
-    kept = {name for name in found if len(name) > 3 and name not in ("gateway", "systemd-journal", "tmpfs")}
+    kept = {
+        name
+        for name in found
+        if len(name) > 3 and name not in ("gateway", "systemd-journal", "tmpfs")
+    }
     return sorted(kept, key=lambda name: (-len(name), name))
 
 
@@ -121,7 +143,10 @@ def valued(
     return replace(
         collected,
         now={name: one(name, item) for name, item in collected.now.items()},
-        history={name: tuple(one(name, part) for part in item) for name, item in collected.history.items()},
+        history={
+            name: tuple(one(name, part) for part in item)
+            for name, item in collected.history.items()
+        },
         trends={name: one(name, item) for name, item in collected.trends.items()},
     )
 
@@ -130,9 +155,9 @@ def jittered(share: float) -> Perturbation:
     def apply(collected: Collected, _: Window, noise: random.Random) -> Collected:
         return valued(
             collected,
-            lambda name, reading, series, value, at: value
-            if name in _NEVER_SCALED
-            else value * (1 + noise.uniform(-share, share)),
+            lambda name, reading, series, value, at: (
+                value if name in _NEVER_SCALED else value * (1 + noise.uniform(-share, share))
+            ),
         )
 
     return apply
@@ -142,9 +167,9 @@ def busier(factor: float, units: Mapping[str, str]) -> Perturbation:
     """A site with `factor` times the traffic: everything that is counted, and nothing that is timed."""
     return lambda collected, _, __: valued(
         collected,
-        lambda name, reading, series, value, at: value * factor
-        if units.get(name) in _COUNTED and name not in _NEVER_SCALED
-        else value,
+        lambda name, reading, series, value, at: (
+            value * factor if units.get(name) in _COUNTED and name not in _NEVER_SCALED else value
+        ),
     )
 
 
@@ -154,11 +179,15 @@ def slower(factor: float, units: Mapping[str, str]) -> Perturbation:
     def apply(collected: Collected, _: Window, __: random.Random) -> Collected:
         scaled = valued(
             collected,
-            lambda name, reading, series, value, at: value * factor
-            if units.get(name) == "s" and name not in _NEVER_SCALED and value < _MOMENTS
-            else value,
+            lambda name, reading, series, value, at: (
+                value * factor
+                if units.get(name) == "s" and name not in _NEVER_SCALED and value < _MOMENTS
+                else value
+            ),
         )
-        spans = tuple(replace(span, duration_us=round(span.duration_us * factor)) for span in scaled.spans)
+        spans = tuple(
+            replace(span, duration_us=round(span.duration_us * factor)) for span in scaled.spans
+        )
         return replace(scaled, spans=spans)
 
     return apply
@@ -170,11 +199,15 @@ def stronger(factor: float) -> Perturbation:
     def apply(collected: Collected, incident: Window, _: random.Random) -> Collected:
         usual: dict[int, float] = {}
 
-        def change(name: str, reading: Reading, series: Series, value: float, at: datetime) -> float:
+        def change(
+            name: str, reading: Reading, series: Series, value: float, at: datetime
+        ) -> float:
             if name in _NEVER_SCALED or not series.samples:
                 return value
             if id(series) not in usual:
-                before = [s.value for s in series.samples if s.value is not None and s.at < incident.start]
+                before = [
+                    s.value for s in series.samples if s.value is not None and s.at < incident.start
+                ]
                 usual[id(series)] = median(before) if before else value
             if at < incident.start:
                 return value
@@ -192,7 +225,9 @@ def coarser(factor: int) -> Perturbation:
     def apply(collected: Collected, _: Window, __: random.Random) -> Collected:
         def thin(reading: Reading) -> Reading:
             is_rate = "rate(" in reading.query
-            return replace(reading, series=tuple(_thinned(one, factor, is_rate) for one in reading.series))
+            return replace(
+                reading, series=tuple(_thinned(one, factor, is_rate) for one in reading.series)
+            )
 
         return replace(
             collected,
@@ -210,7 +245,9 @@ def _thinned(series: Series, factor: int, is_rate: bool) -> Series:
     samples: list[Sample] = []
     window = 4 * factor if is_rate else 1
     for at in range(0, len(series.samples), factor):
-        known = [s.value for s in series.samples[max(0, at - window + 1) : at + 1] if s.value is not None]
+        known = [
+            s.value for s in series.samples[max(0, at - window + 1) : at + 1] if s.value is not None
+        ]
         samples.append(replace(series.samples[at], value=fmean(known) if known else None))
     return replace(series, samples=tuple(samples), step_seconds=series.step_seconds * factor)
 
@@ -222,7 +259,8 @@ def fewer_signals(share: float) -> Perturbation:
         gone = {
             name
             for name in sorted(collected.now)
-            if noise.random() < share and not name.startswith(("latency.client", "errors.", "load.requests", "quality."))
+            if noise.random() < share
+            and not name.startswith(("latency.client", "errors.", "load.requests", "quality."))
         }
         return replace(
             collected,
@@ -284,7 +322,9 @@ def other_words(collected: Collected, _: Window, __: random.Random) -> Collected
 
     return replace(
         collected,
-        probes=tuple(replace(one, findings=tuple(map(plain, one.findings))) for one in collected.probes),
+        probes=tuple(
+            replace(one, findings=tuple(map(plain, one.findings))) for one in collected.probes
+        ),
     )
 
 
@@ -347,17 +387,29 @@ def bystanders(collected: Collected, incident: Window, noise: random.Random) -> 
         return collected
     node = max(collected.nodes)
     now = dict(collected.now)
-    for name, usual, odd in (("disk.latency", 0.003, 0.09), ("gpu.temperature", 52.0, 66.0), ("disk.written", 4e6, 9e7)):
+    for name, usual, odd in (
+        ("disk.latency", 0.003, 0.09),
+        ("gpu.temperature", 52.0, 66.0),
+        ("disk.written", 4e6, 9e7),
+    ):
         if name not in now or not now[name].series:
             continue
         model = now[name].series[0]
         began = incident.start - timedelta(minutes=11)
         samples = tuple(
-            replace(item, value=(odd if item.at >= began else usual) * (1 + noise.uniform(-0.05, 0.05)))
+            replace(
+                item, value=(odd if item.at >= began else usual) * (1 + noise.uniform(-0.05, 0.05))
+            )
             for item in model.samples
         )
-        labels = {"node": node, "device": "md9"} if name.startswith("disk") else {"Hostname": node, "gpu": "7"}
-        now[name] = replace(now[name], series=(*now[name].series, replace(model, labels=labels, samples=samples)))
+        labels = (
+            {"node": node, "device": "md9"}
+            if name.startswith("disk")
+            else {"Hostname": node, "gpu": "7"}
+        )
+        now[name] = replace(
+            now[name], series=(*now[name].series, replace(model, labels=labels, samples=samples))
+        )
     extra = (
         ("host_cpu", Finding(id="cpu.neighbour", severity=FindingSeverity.WARNING, summary="a report job uses 3 of 48 cores")),
         ("gpu_processes", Finding(id="gpu.foreign_process", severity=FindingSeverity.WARNING, value=240, unit="MiB", threshold=200,

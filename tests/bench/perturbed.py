@@ -67,9 +67,7 @@ async def run() -> list[str]:
         return await report(Path(cases), Path(cache), (), verbose=False)
 
 
-async def report(
-    cases: Path, cache: Path, only: Sequence[str], *, verbose: bool
-) -> list[str]:
+async def report(cases: Path, cache: Path, only: Sequence[str], *, verbose: bool) -> list[str]:
     recorded = [
         await record(folder, cases, cache)
         for folder in sorted(cases.glob("*/"))
@@ -111,10 +109,20 @@ def _changed(recorded: Sequence[Recorded], answers: Mapping[str, Diagnosis]) -> 
         if first.cause in one.acceptable and not chain_off:
             continue
         place = next(
-            (at for at, item in enumerate(answers[one.id].hypotheses, 1) if item.cause in one.acceptable), 0
+            (
+                at
+                for at, item in enumerate(answers[one.id].hypotheses, 1)
+                if item.cause in one.acceptable
+            ),
+            0,
         )
         share = next(
-            (item.probability for item in answers[one.id].hypotheses if item.cause in one.acceptable), 0.0
+            (
+                item.probability
+                for item in answers[one.id].hypotheses
+                if item.cause in one.acceptable
+            ),
+            0.0,
         )
         lines.append(
             f"    {one.id} {'>'.join(first.chain)} {first.probability:.2f} instead of {'>'.join(one.chain)} (#{place} {share:.2f})"
@@ -130,5 +138,3 @@ if __name__ == "__main__":
         kept = Path(words[1]) if len(words) > 1 else Path(scratch)
         for text in asyncio.run(report(Path(words[0]), kept, words[2:], verbose="-v" in sys.argv)):
             sys.stdout.write(text + "\n")
-
-

@@ -33,9 +33,16 @@ def elsewhere(folder: Path, made: Path, noise: random.Random) -> None:
     """All names replaced by others and all times moved by some days and odd seconds."""
     by = noise.randrange(3 * 86_400, 20 * 86_400)
     metrics = _metrics(folder)
-    names = sorted({name for name in _NAMED.findall(metrics) if len(name) > 3}, key=lambda name: (-len(name), name))
+    names = sorted(
+        {name for name in _NAMED.findall(metrics) if len(name) > 3},
+        key=lambda name: (-len(name), name),
+    )
     kept = {"gateway", "otlp"}
-    new = {name: f"x{noise.randrange(16**4):04x}-{at}" for at, name in enumerate(names) if name not in kept}
+    new = {
+        name: f"x{noise.randrange(16**4):04x}-{at}"
+        for at, name in enumerate(names)
+        if name not in kept
+    }
     pattern = re.compile("|".join(re.escape(name) for name in new))
 
     def renamed(text: str) -> str:
@@ -45,9 +52,15 @@ def elsewhere(folder: Path, made: Path, noise: random.Random) -> None:
         text = renamed((folder / name).read_text(encoding="utf-8"))
         text = _MOMENT.sub(lambda match: f'"{_later(match[1], by)}"', text)
         if name == "logs.jsonl":
-            text = re.sub(r'"ts_ns":\s*"(\d+)"', lambda match: f'"ts_ns":"{int(match[1]) + by * 10**9}"', text)
+            text = re.sub(
+                r'"ts_ns":\s*"(\d+)"', lambda match: f'"ts_ns":"{int(match[1]) + by * 10**9}"', text
+            )
         if name == "traces.json":
-            text = re.sub(r'"startTime":\s*(\d+)', lambda match: f'"startTime":{int(match[1]) + by * 10**6}', text)
+            text = re.sub(
+                r'"startTime":\s*(\d+)',
+                lambda match: f'"startTime":{int(match[1]) + by * 10**6}',
+                text,
+            )
         (made / name).write_text(text, encoding="utf-8")
     case = json.loads((made / "case.json").read_text(encoding="utf-8"))
     case["id"] = folder.name
@@ -80,9 +93,15 @@ def fewer_series(folder: Path, made: Path, noise: random.Random) -> None:
 
     def kept() -> Iterator[str]:
         for line in _metrics(folder).splitlines():
-            name = line.split(" ")[2] if line.startswith("#") and line != "# EOF" else re.split(r"[{ ]", line)[0]
+            name = (
+                line.split(" ")[2]
+                if line.startswith("#") and line != "# EOF"
+                else re.split(r"[{ ]", line)[0]
+            )
             base = re.sub(r"_(bucket|sum|count|total)$", "", name)
-            if not base.startswith(("http_request", "up", "#")) and gone.setdefault(base, noise.random() < 0.2):
+            if not base.startswith(("http_request", "up", "#")) and gone.setdefault(
+                base, noise.random() < 0.2
+            ):
                 continue
             yield line
 
@@ -124,7 +143,11 @@ async def report(cases: Path, out: Path, only: tuple[str, ...]) -> list[str]:
     catalogue = load_causes([shipped_causes()])
     lines = [HEADER]
     truth = json.loads((cases / "truth.json").read_text(encoding="utf-8"))
-    folders = [one for one in sorted(cases.glob("*/")) if (one / "case.json").exists() and (not only or one.name in only)]
+    folders = [
+        one
+        for one in sorted(cases.glob("*/"))
+        if (one / "case.json").exists() and (not only or one.name in only)
+    ]
     for name, way in WAYS.items():
         home = out / re.sub(r"\W+", "-", name)
         home.mkdir(parents=True, exist_ok=True)
@@ -142,7 +165,9 @@ async def report(cases: Path, out: Path, only: tuple[str, ...]) -> list[str]:
         for one in recorded:
             first = answers[one.id].hypotheses[0]
             if first.cause not in one.acceptable:
-                lines.append(f"    {one.id} {first.cause} {first.probability:.2f} instead of {one.cause}")
+                lines.append(
+                    f"    {one.id} {first.cause} {first.probability:.2f} instead of {one.cause}"
+                )
     return lines
 
 

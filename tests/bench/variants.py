@@ -7,6 +7,7 @@ what a fault does to the signals is taken from what is known of its mechanism, n
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sys
 import tempfile
@@ -64,9 +65,20 @@ def e(signal: str, by: float = 1.0, **rest: float | bool) -> Effect:
     return Effect(signal=signal, by=by, **rest)  # type: ignore[arg-type]
 
 
-SLOW = (e("latency.client", 2.2), e("latency.tail", 3.0), e("latency.server", 2.2), e("latency.first_token", 3.0))
+SLOW = (
+    e("latency.client", 2.2),
+    e("latency.tail", 3.0),
+    e("latency.server", 2.2),
+    e("latency.first_token", 3.0),
+)
 SLIGHTLY = (e("latency.client", 1.6), e("latency.tail", 1.9), e("latency.server", 1.6))
-STARVED = (e("gpu.busy", 0.4), e("gpu.power", 0.6), e("engine.progress", 0.6), e("throughput.answers", 0.75), e("load.inflight", 4))
+STARVED = (
+    e("gpu.busy", 0.4),
+    e("gpu.power", 0.6),
+    e("engine.progress", 0.6),
+    e("throughput.answers", 0.75),
+    e("load.inflight", 4),
+)
 IDLE_OUTSIDE = (*STARVED, e("latency.client", 4), e("latency.tail", 5))
 FAILING = (e("errors.ratio", level=0.09), e("throughput.answers", 0.9))
 
@@ -255,7 +267,9 @@ def engine_of(collected: Collected) -> str:
     return "vllm" if "vllm:" in queries else "triton" if "nv_inference" in queries else "generic"
 
 
-def laid_over(base: Collected, variant: Variant, noise: random.Random, catalogue: Catalogue) -> Collected:
+def laid_over(
+    base: Collected, variant: Variant, noise: random.Random, catalogue: Catalogue
+) -> Collected:
     """The base with the fault's marks from `MINUTES` before the end on."""
     began = base.request.at - timedelta(minutes=MINUTES)
     sick = _best_seen(base)
@@ -265,20 +279,34 @@ def laid_over(base: Collected, variant: Variant, noise: random.Random, catalogue
         # Signals that a healthy base may not have kept, but that a site with this fault has.
         if name in effects and name not in now and "load.requests" in now:
             model = now["load.requests"]
-            flat = tuple(replace(one, samples=tuple(replace(s, value=0.0) for s in one.samples)) for one in model.series[:1])
+            flat = tuple(
+                replace(one, samples=tuple(replace(s, value=0.0) for s in one.samples))
+                for one in model.series[:1]
+            )
             flat = tuple(replace(one, labels={"node": sick}) for one in flat)
             now[name] = replace(model, series=flat)
-    now = {name: _changed(reading, effects.get(name), began, sick, noise) for name, reading in now.items()}
+    now = {
+        name: _changed(reading, effects.get(name), began, sick, noise)
+        for name, reading in now.items()
+    }
     history = dict(base.history)
     if variant.rhythm:
         for name, effect in effects.items():
             if name in history:
                 history[name] = tuple(
-                    _changed(part, replace(effect, everywhere=True), part.window.start, sick, noise) for part in history[name]
+                    _changed(part, replace(effect, everywhere=True), part.window.start, sick, noise)
+                    for part in history[name]
                 )
     probes = tuple(_found(result, variant, sick) for result in base.probes)
     lines = [
-        (where, LogLine(at_ns=round((began.timestamp() + 20 + at * 40) * 1e9), labels=_labels(where, base, sick), text=text))
+        (
+            where,
+            LogLine(
+                at_ns=round((began.timestamp() + 20 + at * 40) * 1e9),
+                labels=_labels(where, base, sick),
+                text=text,
+            ),
+        )
         for at, (where, text) in enumerate(variant.lines)
     ]
     changes = list(base.changes)
@@ -286,7 +314,15 @@ def laid_over(base: Collected, variant: Variant, noise: random.Random, catalogue
         kind, whose, text = variant.change
         service = {"@": base.request.service, "@node": None}.get(whose, whose)
         summary = f"{text} ({sick})" if whose == "@node" else text
-        changes.append(Change(id="made-1", kind=kind, service=service, summary=summary, at=began - timedelta(minutes=2)))
+        changes.append(
+            Change(
+                id="made-1",
+                kind=kind,
+                service=service,
+                summary=summary,
+                at=began - timedelta(minutes=2),
+            )
+        )
     spans = (
         _longer(base, effects, began)
         if effects.get("traces.count") is None
@@ -294,7 +330,9 @@ def laid_over(base: Collected, variant: Variant, noise: random.Random, catalogue
     )
     service_lines = base.service_lines
     if "logs.lines" in effects:
-        service_lines = tuple(line for line in service_lines if line.at_ns < began.timestamp() * 1e9)
+        service_lines = tuple(
+            line for line in service_lines if line.at_ns < began.timestamp() * 1e9
+        )
     return replace(
         base, now=now, history=history, probes=probes, spans=spans,
         changes=tuple(sorted(changes, key=lambda change: (change.at, change.id))),
@@ -303,7 +341,12 @@ def laid_over(base: Collected, variant: Variant, noise: random.Random, catalogue
     )  # fmt: skip
 
 
-_IN_TRACES = {"frontend": "phase.frontend", "queue": "phase.queue", "h2d": "phase.h2d", "compute": "phase.compute"}
+_IN_TRACES = {
+    "frontend": "phase.frontend",
+    "queue": "phase.queue",
+    "h2d": "phase.h2d",
+    "compute": "phase.compute",
+}
 
 
 def _longer(base: Collected, effects: Mapping[str, Effect], began: datetime) -> tuple[Span, ...]:
@@ -320,7 +363,10 @@ def _longer(base: Collected, effects: Mapping[str, Effect], began: datetime) -> 
         while at is not None:
             extra[at.span_id] += more
             at = known.get(at.parent or "")
-    return tuple(replace(span, duration_us=max(1, span.duration_us + extra[span.span_id])) for span in base.spans)
+    return tuple(
+        replace(span, duration_us=max(1, span.duration_us + extra[span.span_id]))
+        for span in base.spans
+    )
 
 
 def _factor(span: Span, service: str, effects: Mapping[str, Effect]) -> float:
@@ -330,7 +376,11 @@ def _factor(span: Span, service: str, effects: Mapping[str, Effect]) -> float:
         effect = effects.get(_IN_TRACES.get(phase_of(span.operation), ""))
     else:
         # The caller's own span: what is lost on the way there.
-        effect = effects.get("latency.client") if "net.retransmits" in effects and span.parent is None else None
+        effect = (
+            effects.get("latency.client")
+            if "net.retransmits" in effects and span.parent is None
+            else None
+        )
     return effect.by if effect is not None else 1.0
 
 
@@ -351,7 +401,9 @@ def _labels(where: str, base: Collected, sick: str) -> dict[str, str]:
     return {"app": base.request.service, "level": "warning", "node": sick}
 
 
-def _changed(reading: Reading, effect: Effect | None, began: datetime, sick: str, noise: random.Random) -> Reading:
+def _changed(
+    reading: Reading, effect: Effect | None, began: datetime, sick: str, noise: random.Random
+) -> Reading:
     if effect is None:
         return reading
     series, done = [], False
@@ -373,9 +425,15 @@ def _with(series: Series, effect: Effect, began: datetime, noise: random.Random)
         if sample.value is None or sample.at < began:
             return sample.value
         base = effect.level if effect.level is not None else sample.value * effect.by + effect.plus
-        return base * (1 + noise.uniform(-0.03, 0.03)) if base != sample.value and effect.signal != "gpu.xid" else base
+        return (
+            base * (1 + noise.uniform(-0.03, 0.03))
+            if base != sample.value and effect.signal != "gpu.xid"
+            else base
+        )
 
-    return replace(series, samples=tuple(replace(sample, value=value(sample)) for sample in series.samples))
+    return replace(
+        series, samples=tuple(replace(sample, value=value(sample)) for sample in series.samples)
+    )
 
 
 def _found(result: ProbeResult, variant: Variant, sick: str) -> ProbeResult:
@@ -388,6 +446,15 @@ def _found(result: ProbeResult, variant: Variant, sick: str) -> ProbeResult:
     return replace(result, status=ProbeStatus.OK, findings=(finding,), error=None)
 
 
+async def run() -> list[str]:
+    """For `make bench`: needs `CASES`, as the bases are recorded."""
+    cases = os.environ.get("CASES")
+    if not cases:
+        return ["needs recorded cases: CASES=DIR"]
+    with tempfile.TemporaryDirectory() as cache:
+        return await report(Path(cases), Path(cache), verbose=False)
+
+
 async def report(cases: Path, cache: Path, *, verbose: bool) -> list[str]:
     """Every variant over every base of its engine."""
     catalogue = load_causes([shipped_causes()])
@@ -397,7 +464,12 @@ async def report(cases: Path, cache: Path, *, verbose: bool) -> list[str]:
         if (folder / "case.json").exists()
     ]
     bases = [
-        replace(one, collected=healed(one.collected, find_incident(one.collected, catalogue).window, catalogue))
+        replace(
+            one,
+            collected=healed(
+                one.collected, find_incident(one.collected, catalogue).window, catalogue
+            ),
+        )
         for one in recorded
         if one.collected.now.get("load.requests") and one.collected.now["load.requests"].series
     ]
@@ -449,4 +521,3 @@ if __name__ == "__main__":
         kept = Path(words[1]) if len(words) > 1 else Path(scratch)
         for line in asyncio.run(report(Path(words[0]), kept, verbose="-v" in sys.argv)):
             sys.stdout.write(line + "\n")
-

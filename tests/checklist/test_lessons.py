@@ -120,6 +120,10 @@ def test_cause_that_no_catalogue_knows_becomes_a_file_that_passes_the_lint(tmp_p
     assert cause.experiments[0].probe == "gpu_allocator"
     assert reason.zh != reason.en
     assert ProposalKind.CAUSE not in proposed(own, known={}), "nothing measured speaks for it"
+    spoken = replace(own, root_cause=replace(root, evidence=("E-nobody",)))
+    assert ProposalKind.CAUSE in proposed(spoken, known=KNOWN), (
+        "what was measured is there all the same"
+    )
 
 
 def test_lint_names_a_probe_that_is_none(tmp_path):

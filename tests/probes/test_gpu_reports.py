@@ -127,6 +127,35 @@ async def test_slices_of_a_card_tell_memory_and_nothing_is_called_idle(tmp_path:
     assert "not_supported" in found["gpu_processes"].data["not_checked"][0]
 
 
+async def test_virtual_gpu_is_named_and_what_its_host_keeps_is_a_gap(tmp_path: Path) -> None:
+    withheld = (
+        "nvmlDeviceGetTemperature", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetCurrentClocksEventReasons",
+        "nvmlDeviceGetCurrPcieLinkWidth", "nvmlDeviceGetMaxPcieLinkWidth", "nvmlDeviceGetTotalEccErrors",
+        "nvmlDeviceGetRemappedRows", "nvmlDeviceGetPcieReplayCounter",
+    )  # fmt: skip
+    guest = card(
+        nvmlDeviceGetVirtualizationMode=2,
+        **{name: {"raise": "NotSupported"} for name in withheld},
+    )
+    library = _table(tmp_path / "gpus.json", guest)
+    (tmp_path / "kmsg").write_text("[    1.0] hello\n")
+    found = await _ask(
+        ["gpu_state", "gpu_errors", "gpu_link"],
+        nvml_library=library,
+        kernel_log=tmp_path / "kmsg",
+    )
+    assert {result.status for result in found.values()} == {ProbeStatus.OK}
+    state = found["gpu_state"]
+    assert state.findings == ()
+    assert state.data["gpus"][0]["virtualization"] == "vgpu"
+    assert state.data["gpus"][0]["utilization_ratio"] == 0.9
+    [gap] = state.data["not_checked"]
+    assert "throttle reasons: not_supported" in gap
+    assert "its host can tell" in gap
+    assert [item.id for item in found["gpu_errors"].findings] == ["gpu.errors_clean"]
+    assert found["gpu_link"].findings == ()
+
+
 async def test_library_newer_than_the_module_says_so_and_the_host_probes_still_answer(
     tmp_path: Path,
 ) -> None:

@@ -134,9 +134,11 @@ def test_copy_speed_is_judged_by_model_or_link(
     tree: Tree, tmp_path: Path, table: dict[str, Any], findings: list[str]
 ) -> None:
     library = cuda_library(tmp_path / "cuda", all=table)
-    reading = look(h2d_bandwidth, tree.context(cuda_library=str(library.path)), gpu=0)
+    # A copy of this size at the line takes five milliseconds: more than another process keeps the CPU.
+    size = 256 * 2**20
+    reading = look(h2d_bandwidth, tree.context(cuda_library=str(library.path)), gpu=0, bytes=size)
     assert ids(reading) == findings
-    assert reading.data["copied_bytes"] <= 12 * 64 * 2**20
+    assert reading.data["copied_bytes"] <= 12 * size
 
 
 def test_copy_never_takes_the_room_of_a_service(tree: Tree, tmp_path: Path) -> None:

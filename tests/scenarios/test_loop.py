@@ -167,13 +167,16 @@ async def test_accepted_change_is_run_by_the_next_incident_which_says_where_it_c
     purposes = [entry["text"] for entry in report["timeline"] if entry["kind"] == "probe"]
     assert purposes, "the check's probe is in the record"
     page = (await site.rig.report(second, "md")).text
-    assert first in page
+    assert "Checks of inference-latency, version 1" in page
+    row = next(line for line in page.splitlines() if line.startswith("| Run the probe"))
+    assert "found something" in row and f"| {first} |" in row
     chinese = await site.rig.http.get(
         f"{site.rig.bot_url}/incidents/{second}/report.md?locale=zh-CN",
         headers={"Authorization": "Bearer read"},
         timeout=60,
     )
-    assert first in chinese.text
+    row = next(line for line in chinese.text.splitlines() if line.startswith("| 尽早运行探针"))
+    assert "有发现" in row and f"| {first} |" in row
     said = await site.workspace.wait_for(
         lambda m: f"learned from {first}" in m.all_text,
         30,
@@ -192,6 +195,9 @@ async def test_declined_change_is_in_no_later_incident(site):
     assert done.is_good and not done.errors
     await site.decided(first, "declined")
 
-    _, report = await site.second_incident()
+    second, report = await site.second_incident()
+    page = (await site.rig.report(second, "md")).text
+    assert "Checks of inference-latency, version 0" in page
+    assert "Run the probe" not in page
     assert not [text for text in texts(report) if "learned from" in text]
     assert not [text for text in texts(report) if f"probe-{PROBE}" in text]

@@ -218,12 +218,12 @@ async def test_a_saved_case_is_played_in_chinese(
     full = load_causes([shipped_causes()])
     monkeypatch.setattr(conftest, "small_catalogue", lambda: full)
     cases = tmp_path / "knowledge" / "cases"
-    shutil.copytree(repository / "tests/diagnosis/cases/INC-1.case", cases / "INC-1.case")
+    shutil.copytree(repository / "tests/diagnosis/cases/INC-1.case", cases / "evening-surge.case")
     async with staged(
         redis_url, tmp_path, training_channel=DRILLS, knowledge_dir=tmp_path / "knowledge",
-        locales={"U0LEAD": "zh-CN"},
+        locale=Locale.ZH_CN, locales={"U0LEAD": "zh-CN"},
     ) as stage:  # fmt: skip
-        assert (await stage.lead.command(CHANNEL, "/rca 演练 INC-1.case")).is_good
+        assert (await stage.lead.command(CHANNEL, "/rca 演练 evening-surge")).is_good
         anchor = await stage.client.wait_for(
             lambda m: "INC-1" in m.all_text and not m.is_reply and m.only_for is None,
             channel=DRILLS,
@@ -238,7 +238,7 @@ async def test_a_saved_case_is_played_in_chinese(
         assert (first.cause, first.node) == ("log_write_surge", "gpu-1")
         drill = (await stage.incident()).drill
         assert drill is not None
-        assert drill.case == "INC-1.case"
+        assert drill.case == "evening-surge.case"
         await stage.lead.command(DRILLS, "/rca 关闭 练习结束")
         debrief = await stage.client.wait_for(lambda m: "演练复盘" in m.all_text, channel=DRILLS)
         assert "参考排查路径" in debrief.all_text

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from bot.diagnosis.changes.diff import Difference, parts_of
+from bot.diagnosis.changes.patterns import PATTERNS
 from bot.diagnosis.changes.trouble import Effect, Trouble
 
 _NAMED, _UNNAMED = 0.9, 0.3
@@ -54,6 +55,14 @@ def code_effects(
             here, there = there, here
         if any(map(pattern.search, here)) and not any(map(pattern.search, there)):
             yield Effect(kind=kind, troubles=troubles, strength=strength, detail=detail)
+    for known in PATTERNS:
+        here, there = difference.lines_came, difference.lines_gone
+        if known.is_gone:
+            here, there = there, here
+        if any(map(known.found.search, here)) and not any(map(known.found.search, there)):
+            yield Effect(
+                kind=known.kind, troubles=known.troubles, strength=known.strength, detail=known.detail,
+            )  # fmt: skip
     came = difference.lines_came
     if any(map(_LOOP.search, came)) and any(map(_ASKING.search, came)):
         looped = [at for at, line in enumerate(came) if _LOOP.search(line)]

@@ -21,6 +21,7 @@ _NUMBER = re.compile(
     r"|(?P<short>ns|us|ms|sec|min|ki|mi|gi|kb|mb|gb|[smhdkg])b?\b)?(?![\w.])",
     re.IGNORECASE,
 )
+_CORES = re.compile(r"(?:\w+_)?cpus?", re.IGNORECASE)
 _KEY = re.compile(r"[A-Za-z_][\w.]*")
 
 _LESS, _MORE = -1, 1
@@ -35,6 +36,11 @@ _LIMITS: tuple[tuple[str, int, frozenset[Trouble]], ...] = (
     (r"pool|conn|concurren|worker|thread|batch|parallel", _MORE,
      frozenset({Trouble.CAPACITY, Trouble.MEMORY})),
     (r"memory|heap|\bmem|limit", _LESS, frozenset({Trouble.MEMORY, Trouble.CAPACITY})),
+    (r"^(\w+_)?cpus?$|quota|nproc|nofile|ulimit", _LESS,
+     frozenset({Trouble.LOAD, Trouble.TIMEOUT, Trouble.CAPACITY})),
+    (r"rate_?limit|qps|rps|burst", _LESS, frozenset({Trouble.CAPACITY, Trouble.RETRIES})),
+    (r"rate_?limit|qps|rps|burst", _MORE, frozenset({Trouble.LOAD, Trouble.CAPACITY})),
+    (r"backoff|delay|wait", _LESS, frozenset({Trouble.LOAD, Trouble.RETRIES})),
     (r"sampl|verbos", _MORE, frozenset({Trouble.STORAGE, Trouble.LOAD})),
     (r"cache|entries|buffer|size", _LESS, frozenset({Trouble.LOAD, Trouble.CAPACITY})),
     (r"cache|entries|buffer|size|queue", _MORE, frozenset({Trouble.MEMORY})),
@@ -110,12 +116,18 @@ def _numbers(lines: Sequence[str]) -> dict[str, float]:
     found: dict[str, float] = {}
     for line in lines:
         for match in _NUMBER.finditer(line):
-            names = [name for name in _KEY.findall(line[: match.start()]) if len(name) > 3]
+            names = [
+                name
+                for name in _KEY.findall(line[: match.start()])
+                if len(name) > 3 or _CORES.fullmatch(name)
+            ]
             if not names:
                 continue
             unit = (match["long"] or match["short"] or "").lower()
             key = names[-1].rsplit(".", 1)[-1]
-            found.setdefault(key, float(match[1]) * _SECONDS.get(unit, 1.0))
+            # A thousandth of a core is written like a minute.
+            factor = 1e-3 if unit == "m" and _CORES.search(key) else _SECONDS.get(unit, 1.0)
+            found.setdefault(key, float(match[1]) * factor)
     return found
 
 
