@@ -16,6 +16,7 @@ from bot.exporter import Exporter, ExportOptions
 from bot.exporters import exporters
 from bot.jobs.reporting import compile_report, may_leave
 from bot.learning.saving import case_of, write_case
+from bot.report.redaction_rules import rules_of
 from bot.settings import Settings, load_settings
 from bot.store.queue import Queue
 
@@ -80,7 +81,8 @@ async def _export(
         paths: list[Path] = []
         if with_case:
             case = await case_of(store, ledger.incident)
-            paths.append(await asyncio.to_thread(write_case, case, out))
+            rules = rules_of(settings.redaction)
+            paths.append(await asyncio.to_thread(write_case, case, out, rules))
         if not wanted:
             return paths
         if (why := await may_leave(services, ledger.incident, "shell")) is not None:

@@ -10,13 +10,18 @@ from bot.cause import Catalogue, Cost, Experiment
 from bot.diagnosis.facts import Facts
 from bot.diagnosis.plan import Scope, probe_args
 from bot.diagnosis.rank import Ranked
+from bot.diagnosis.wording import quantity
 from bot.domain.finding import Finding, ProbeResult, ProbeStatus
 from bot.domain.hypothesis import NextExperiment
 from bot.domain.incident import ExperimentVerdict
+from bot.domain.text import Localized
 from bot.inventory import Service
+from bot.locales import say
 
 _COST = {Cost.CHEAP: 1.0, Cost.MODERATE: 1.5, Cost.HEAVY: 4.0}
 _LEADING = 4
+_FORESEEN = 0.9
+"""How often a cause that predicts a result is taken to produce it. Basis: judgement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +79,8 @@ def next_experiments(
         if not worth:
             continue
         value, _, experiment = max(worth, key=lambda entry: (entry[0], -entry[1]))
-        chosen[item.cause] = _as_next(experiment, node, facts, service)
+        outcomes = _outcomes(item, experiment, ranked, shares)
+        chosen[item.cause] = _as_next(experiment, node, facts, service, outcomes)
         if best is None or value > best[0] + 1e-9:
             best = (value, item.cause, chosen[item.cause])
     for item in ranked:
@@ -94,10 +100,9 @@ def _worth(
 
     A cause that predicts the result is taken to produce it in nine of ten runs, one that does not in one of ten.
     """
-    likely = {item.cause: 0.9 if _predicts(item, experiment) else 0.1 for item in ranked[:_LEADING]}
-    positive = math.fsum(shares[name] * chance for name, chance in likely.items())
+    likely = {item.cause: _chance(item, experiment) for item in ranked[:_LEADING]}
     rest = 1 - math.fsum(shares[name] for name in likely)
-    positive += 0.1 * rest
+    positive = _positive(experiment, ranked, shares)
     before = _entropy([shares[name] for name in likely] + [rest])
     after = 0.0
     for chance_of, weight in ((positive, True), (1 - positive, False)):
@@ -119,6 +124,31 @@ def _worth(
     return gain
 
 
+def _chance(item: Ranked, experiment: Experiment) -> float:
+    return _FORESEEN if _predicts(item, experiment) else 1 - _FORESEEN
+
+
+def _positive(
+    experiment: Experiment, ranked: Sequence[Ranked], shares: Mapping[str, float]
+) -> float:
+    """How likely the result is by all candidates together."""
+    leading = ranked[:_LEADING]
+    rest = 1 - math.fsum(shares[item.cause] for item in leading)
+    found = math.fsum(shares[item.cause] * _chance(item, experiment) for item in leading)
+    return found + (1 - _FORESEEN) * rest
+
+
+def _outcomes(
+    item: Ranked, experiment: Experiment, ranked: Sequence[Ranked], shares: Mapping[str, float]
+) -> tuple[float, float]:
+    """Probability of the cause after the result that it predicts, and after the contrary."""
+    share, positive = shares[item.cause], _positive(experiment, ranked, shares)
+    others = max(positive - share * _chance(item, experiment), 0.0)
+    up = share * _FORESEEN / max(share * _FORESEEN + others, 1e-9)
+    down = share * (1 - _FORESEEN) / max(share * (1 - _FORESEEN) + (1 - share - others), 1e-9)
+    return min(up, 1.0), min(down, 1.0)
+
+
 def _predicts(item: Ranked, experiment: Experiment) -> bool:
     if item.weighed is None:
         return False
@@ -137,7 +167,11 @@ def _entropy(shares: Sequence[float]) -> float:
 
 
 def _as_next(
-    experiment: Experiment, node: str | None, facts: Facts, service: Service
+    experiment: Experiment,
+    node: str | None,
+    facts: Facts,
+    service: Service,
+    outcomes: tuple[float, float],
 ) -> NextExperiment:
     scope = Scope(service=service, nodes=facts.nodes, rate_seconds=4 * facts.resolution_seconds)
     args = dict(experiment.args)
@@ -151,7 +185,12 @@ def _as_next(
         node=node if experiment.probe is not None else None,
         args=args,
         query=scope.fill(experiment.query) if experiment.query else None,
-        expects=experiment.expects,
-        would_refute=experiment.would_refute,
+        expects=_with_outcome(experiment.expects, outcomes[0]),
+        would_refute=_with_outcome(experiment.would_refute, outcomes[1]),
         command=command,
     )
+
+
+def _with_outcome(text: Localized, share: float) -> Localized:
+    """The result with what it would do to the ranking."""
+    return say("diagnosis.experiment_outcome", text=text, share=quantity(round(share, 2), "ratio"))

@@ -12,7 +12,9 @@ from bot.domain.timeline import Entry
 
 def fold_alert(incident: Incident, entry: Entry) -> Incident:
     """The incident after news of an alert."""
-    notifications = incident.alert_notifications + 1
+    # The entries of one notification have its moment; it counts once, however many alerts it carried.
+    notifications = incident.alert_notifications + (entry.at != incident.notified_at)
+    incident = replace(incident, alert_notifications=notifications, notified_at=entry.at)
     key = entry.data.get("group_key")
     if isinstance(key, str):
         intake = f"slack:{entry.source}" if key.startswith("slack:") else entry.source
@@ -20,10 +22,10 @@ def fold_alert(incident: Incident, entry: Entry) -> Incident:
     if entry.op == "acknowledged":
         incident = replace(incident, acknowledged_at=incident.acknowledged_at or entry.at)
     if "alert" not in entry.data:
-        return replace(incident, alert_notifications=notifications)
+        return incident
     alert = Alert.from_json(entry.data["alert"])
     alerts = {**incident.alerts, alert.fingerprint: alert}
-    return replace(incident, alerts=alerts, alert_notifications=notifications)
+    return replace(incident, alerts=alerts)
 
 
 def fold_followup(incident: Incident, entry: Entry) -> Incident:

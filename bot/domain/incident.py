@@ -150,6 +150,7 @@ class Incident:
 
     alert_groups: sender's way in and group key of every notification that was taken in.
     alerts_left_out: alerts that the sender itself left out of its newest notification.
+    notified_at: when a notification said something new last; alert_notifications: how many came.
     active_at: when a person or the procedure moved last. evidence_at: when the sources were asked last.
     storm_of: the storm that lists this incident, while it has no message of its own. storm: what a storm lists.
     precedents: earlier incidents that look alike. drill: set when this is an exercise.
@@ -172,6 +173,7 @@ class Incident:
     scope: Scope = field(default_factory=Scope)
     alerts: Mapping[str, Alert] = field(default_factory=dict)
     alert_notifications: int = 0
+    notified_at: datetime | None = None
     alert_groups: frozenset[tuple[str, str]] = frozenset()
     alerts_left_out: int = 0
     active_at: datetime | None = None

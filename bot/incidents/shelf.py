@@ -51,6 +51,17 @@ class Shelf:
         heads = await knowledge.heads(self._store)
         return {name: await self._newest(name, heads.get(path_of(name), 0)) for name in self._files}
 
+    async def teaches(self) -> bool:
+        """Whether any list holds what an incident taught.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        current = await self.current()
+        return any(
+            check.learned_from for item in current.values() for check in item.checklist.items
+        )
+
     async def one(self, name: str) -> Current:
         """One checklist as it counts now.
 

@@ -18,6 +18,7 @@ from bot.errors import EvidenceError
 from bot.incidents.responding import Via
 from bot.incidents.shelf import Current
 from bot.jobs import outbox, requests
+from bot.jobs.passes import SharedPasses
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
 from bot.locales import say
@@ -38,6 +39,9 @@ class Checking:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        runner = services.ports.probes
+        # Incidents that open together ask a node once.
+        self._shared = SharedPasses(runner, services.clock) if runner is not None else None
 
     async def check(self, claim: Claim) -> Done | Later:
         """Runs what is to run at this stage, records what it came to, and says so."""
@@ -51,6 +55,8 @@ class Checking:
         is_early = payload["stage"] == "opened"
         readings = {} if is_early else _readings(ledger.entries)
         items = _due(current, incident, is_early=is_early)
+        if is_early and not items:
+            return Done()
         answers = await asyncio.gather(*(self._answer(incident, item, readings) for item in items))
         now = self._services.clock()
         via = Via(by=SYSTEM_AUTHOR, at=now, key=claim.job.id, source="engine")
@@ -103,6 +109,8 @@ class Checking:
         runner = self._services.ports_of(incident).probes
         if runner is None:
             return (CheckOutcome.UNKNOWN, say("checklist.no_agents")), ()
+        if runner is self._services.ports.probes and self._shared is not None:
+            runner = self._shared
         taken = await self._probe(incident, probe, runner)
         return judge_results(taken), taken
 

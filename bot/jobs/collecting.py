@@ -108,6 +108,8 @@ class Collecting:
         return Done()
 
     async def _look_at_checklist(self, incident: Incident, claim: Claim, stage: str) -> None:
+        if stage == "opened" and not await self._services.shelf.teaches():
+            return
         job = requests.checks(incident.id, stage=stage)
         await self._services.outbox.send(job, once=f"{claim.job.id}:checks:{stage}")
 

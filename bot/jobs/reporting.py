@@ -22,6 +22,7 @@ from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
 from bot.locales import say
 from bot.message import Message
+from bot.report.bundle import bundle
 from bot.report.compile import compile_postmortem
 from bot.report.redact import redact
 from bot.report.redaction_rules import rules_of
@@ -167,6 +168,12 @@ class Reporting:
             name = f"{incident_id}.{suffix}"
             await self._services.store.put_blob(blob_key(incident_id, name), export.content)
             names.append(name)
+            if len(export.files) > 1:
+                # The images and the data that the text refers to.
+                packed = f"{incident_id}-{suffix}.zip"
+                content = await asyncio.to_thread(bundle, export)
+                await self._services.store.put_blob(blob_key(incident_id, packed), content)
+                names.append(packed)
         reached("report.compiled")
         now = self._services.clock()
         via = Via(by=payload["by"], at=now, key=claim.job.id, source="engine")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from bot.errors import BotError, Reason
 from bot.inventory import Service
 from bot.learning.cases import Case, Truth, case_from, files_of
 from bot.report.redact import Masker
+from bot.report.redaction_rules import DEFAULT_RULES, Rule
 from bot.store.transaction import Batch, Store
 
 KEPT_DAYS = 90
@@ -119,23 +120,25 @@ async def case_of(store: Store, incident: Incident) -> Case:
     )
 
 
-def masked_files(case: Case) -> tuple[dict[str, bytes], Mapping[str, int]]:
+def masked_files(
+    case: Case, rules: Sequence[Rule] = DEFAULT_RULES
+) -> tuple[dict[str, bytes], Mapping[str, int]]:
     """The files of a case without secrets, addresses and people, and how many of each kind were masked."""
-    masker = Masker()
+    masker = Masker(rules)
     files = files_of(_without_people(case))
     for mask in (masker.mask, masker.mask_everywhere):
         files = {name: _masked(name, content, mask) for name, content in files.items()}
     return files, masker.counts
 
 
-def write_case(case: Case, out: Path) -> Path:
+def write_case(case: Case, out: Path, rules: Sequence[Rule] = DEFAULT_RULES) -> Path:
     """Writes the masked case as `OUT/<id>.case/` and returns that directory.
 
     Raises:
         BotError: the folder cannot be written.
     """
     folder = out / f"{case.id}.case"
-    files, _ = masked_files(case)
+    files, _ = masked_files(case, rules)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():

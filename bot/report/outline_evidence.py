@@ -88,7 +88,7 @@ def _of_source(words: Wording, source: EvidenceSource, found: list[CitedEvidence
         f"{words.t('evidence.samples')} / {words.t('evidence.digest')}",
     )
     caption = words.t("evidence.caption", source=words.source_name(source), count=len(found))
-    return Table(caption=caption, columns=titles, rows=tuple(rows), widths=(12, 26, 10, 26, 14, 12))
+    return Table(caption=caption, columns=titles, rows=tuple(rows), widths=(11, 23, 8, 36, 13, 9))
 
 
 def _gaps(words: Wording) -> Table:

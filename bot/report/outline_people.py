@@ -46,10 +46,12 @@ def obstacle_blocks(words: Wording) -> list[Block]:
     report = words.report
     blocks: list[Block] = []
     if report.unsupported:
-        text = words.t("unsupported_banner", claims=", ".join(claim_names(words)))
+        text = words.t("unsupported_banner", claims=words.t("list_comma").join(claim_names(words)))
         blocks.append(Paragraph(spans=plain(text), tone=Tone.WARN))
     if report.unanswered:
-        asked = ", ".join(words.t(f"judgement.short_{topic.value}") for topic in report.unanswered)
+        asked = words.t("list_comma").join(
+            words.t(f"judgement.short_{topic.value}") for topic in report.unanswered
+        )
         text = words.t("unanswered_banner", topics=asked)
         blocks.append(Paragraph(spans=plain(text), tone=Tone.MUTED))
     return blocks
@@ -117,4 +119,4 @@ def _what(words: Wording, item: ReportRevision) -> str:
         ]
     else:
         named = list(item.details)
-    return f"{said}: {', '.join(named)}" if named else said
+    return f"{said}: {words.t('list_comma').join(named)}" if named else said

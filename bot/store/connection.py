@@ -29,7 +29,9 @@ LONGEST_PAUSE_SECONDS = 0.5
 
 
 def _retry() -> Retry:
-    return Retry(ExponentialBackoff(cap=LONGEST_PAUSE_SECONDS, base=FIRST_PAUSE_SECONDS), RETRIES)
+    backoff = ExponentialBackoff(cap=LONGEST_PAUSE_SECONDS, base=FIRST_PAUSE_SECONDS)
+    # A server that hangs is waited for once: seven times would be longer than any sender waits.
+    return Retry(backoff, RETRIES, supported_errors=(exceptions.ConnectionError,))
 
 
 class _MasterConnection(SentinelManagedConnection):

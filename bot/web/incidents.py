@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from html import escape
 
 from starlette.requests import Request
@@ -16,6 +17,7 @@ from bot.incidents.journal import UnknownIncidentError
 from bot.jobs.reporting import compare_revisions, compile_report, may_leave
 from bot.jobs.services import Services
 from bot.locales import translate
+from bot.report.bundle import bundle
 from bot.report.document import schema_text
 from bot.store import index
 from bot.web.auth import may_read
@@ -99,11 +101,14 @@ class IncidentPages:
         )
 
     async def report(self, request: Request) -> Response:
-        """One incident's report; the page itself is the HTML export."""
+        """One incident's report; the page itself is the HTML export, `.zip` the Markdown with its images and data."""
         if not may_read(request, self._services.settings):
             return _refused(request)
         incident_id = request.path_params["id"]
         suffix = request.path_params.get("suffix", "html")
+        is_bundle = suffix == "zip"
+        if is_bundle:
+            suffix = "md"
         exporter = exporters().get(suffix)
         if exporter is None:
             return JSONResponse({"error": f"{suffix}: no such report format"}, status_code=404)
@@ -119,6 +124,9 @@ class IncidentPages:
         except BotError as error:
             status = 503 if error.reason in (Reason.REFUSED, Reason.TIMEOUT) else 500
             return JSONResponse({"error": str(error)}, status_code=status)
+        if is_bundle:
+            packed = await asyncio.to_thread(bundle, written[suffix])
+            return Response(packed, media_type="application/zip", headers=_INERT)
         return Response(written[suffix].content, media_type=exporter.media_type, headers=_INERT)
 
     async def difference(self, request: Request) -> Response:

@@ -32,7 +32,7 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 AT_ONCE = 4
 """How many notifications are taken at the same time: more make none faster, and would starve the work on them."""
 
-TURN_SECONDS = 30.0
+TURN_SECONDS = 60.0
 """How long a sender waits for its turn before it is told to come back."""
 
 Take = Callable[[object], Awaitable[dict[str, Any]]]

@@ -83,3 +83,18 @@ def test_next_experiment_is_one_that_was_not_answered_yet() -> None:
     assert first.next_experiment is not None
     assert first.next_experiment.probe == "process_stacks"
     assert first.next_experiment.args["service"] == SERVICE.name
+
+
+def test_both_outcomes_of_the_next_experiment_are_told_with_what_they_do() -> None:
+    found = assess(CASES["pinned_memory_contention"], CATALOGUE, SERVICE)
+    shares = {item.cause: item.probability for item in found.hypotheses}
+    for item in found.hypotheses[:4]:
+        planned = item.next_experiment
+        if item.cause == "not_established" or planned is None:
+            continue
+        after = [
+            float(text.en.rsplit("would make it ", 1)[1].split(" %")[0]) / 100
+            for text in (planned.expects, planned.would_refute)
+        ]
+        assert after[1] <= shares[item.cause] + 0.01 <= after[0] + 0.02
+        assert "概率" in planned.expects.zh

@@ -52,6 +52,8 @@ class Site:
     series: dict[str, Steps]
     lines: tuple[tuple[int, str], ...] = ()
     changes: tuple[tuple[int, ChangeKind, str], ...] = ()
+    cited: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
 
 
 POD = 'pod="{s}-0",namespace="prod"'
@@ -71,7 +73,12 @@ SITES = {
             f"DCGM_FI_DEV_GPU_UTIL{{{GPU}}}": ((93, 41),),
         },
         lines=((21, "WARNING request 7f1 preempted: not enough free KV blocks"),),
-        changes=((13, ChangeKind.CONFIG, "route 'long documents' opened to all tenants"),),
+        changes=(
+            (13, ChangeKind.CONFIG, "route 'long documents' opened to all tenants"),
+            (2, ChangeKind.DEPLOY, "annotation only"),
+        ),
+        cited=("kv_cache_usage_perc", "num_preemptions_total", "prompt_tokens:p95", "1,900", "14,800"),
+        never=("gpu_hardware_fault", "traffic_surge", "input_feature_drift"),
     ),
     "vector": Site(
         alert="p95 of the first token over 1 s", cause="data_loading_blocked",
@@ -83,6 +90,8 @@ SITES = {
             f'process_cpu_cores{{{POD},proc="api"}}': ((0.62, 12), (1.0, 19)),
             f"DCGM_FI_DEV_GPU_UTIL{{{GPU}}}": ((58, 12), (60, 19)),
         },
+        cited=("process_cpu_cores", "tokenize_seconds:p95"),
+        never=("gpu_memory_exhausted", "gpu_clock_throttling"),
     ),
     "speech": Site(
         alert="restarted after CUDA out of memory", cause="gpu_memory_fragmentation",
@@ -92,6 +101,8 @@ SITES = {
             f"svc:requests:rate1m{{{OWN}}}": ((6, 36),),
         },
         lines=((31, "CUDA out of memory. Tried to allocate 3.10 GiB. 19.80 GiB is allocated by PyTorch, and 17.35 GiB is reserved by PyTorch but unallocated."),),
+        cited=("3.10 GiB", "17.35 GiB", "torch_allocated_mib"),
+        never=("memory_leak", "gpu_memory_exhausted"),
     ),
     "answer": Site(
         alert="nearly all answers hit the length limit", cause="numeric_overflow",
@@ -103,6 +114,8 @@ SITES = {
         },
         lines=((1, "WARNING bfloat16 is not supported on compute capability 7.0; casting weights to float16"),),
         changes=((0, ChangeKind.DEPLOY, "pool added with older GPUs (V100), a fifth of the traffic"),),
+        cited=("casting weights to float16", "finish_length_ratio", "V100"),
+        never=("network_retransmission", "traffic_surge"),
     ),
     "chat": Site(
         alert="upstream timeouts", cause="engine_frozen",
@@ -114,6 +127,24 @@ SITES = {
             'gateway_upstream_timeouts_total{upstream="{s}-0"}': counted((0, 40), (6, 20)),
             f"DCGM_FI_DEV_GPU_UTIL{{{GPU}}}": ((84, 37), (0, 23)),
         },
+        cited=("iteration_tokens_total_count", "GPU_UTIL"),
+        never=("network_retransmission", "dependency_failure"),
+    ),
+    # A model server that names only its model: microseconds are cumulative, four instances, nothing batched.
+    "score-trt": Site(
+        alert="p95 over 50 ms", cause="traffic_surge",
+        series={
+            'nv_inference_request_success{model="score"}': counted((12_000, 8), (18_000, 8), (24_000, 10)),
+            'nv_inference_exec_count{model="score"}': counted((12_000, 8), (18_000, 8), (24_000, 10)),
+            'nv_inference_queue_duration_us{model="score"}': counted(
+                (0.7e6, 8), (9e6, 8), *((1.15e9 * n, 1) for n in range(1, 11))
+            ),
+            'nv_inference_compute_infer_duration_us{model="score"}': counted((1.164e8, 8), (1.746e8, 8), (2.328e8, 10)),
+            'nv_model_instances{model="score"}': ((4, 26),),
+            f"svc:latency_seconds:p95{{{OWN}}}": ((0.011, 8), (0.014, 8), *climbing(0.11, 0.56, 10)),
+        },
+        cited=("nv_inference_compute_infer_duration_us", "9.7 ms", "queue", "nv_inference_exec_count"),
+        never=("gpu_hardware_fault", "gpu_clock_throttling"),
     ),
 }  # fmt: skip
 
@@ -237,7 +268,32 @@ async def test_the_cause_is_found_by_pod_labels_and_recording_rules(
     service: str, prometheus: str
 ) -> None:
     found = await diagnosed(prometheus, service, SITES[service])
-    assert found.hypotheses[0].cause == SITES[service].cause
+    site = SITES[service]
+    first = found.hypotheses[0]
+    assert first.cause == site.cause
+    reasons = {reason.ref for reason in first.supports}
+    told = " ".join(
+        f"{item.query} {item.summary.en}" for item in found.evidence if item.id in reasons
+    )
+    assert [text for text in site.cited if text not in told] == []
+    blamed = {item.cause for item in found.hypotheses if item.probability > 0.1}
+    assert not blamed & set(site.never)
+
+
+async def test_a_harmless_release_is_not_named_beside_the_change_that_did_it(
+    prometheus: str,
+) -> None:
+    found = await diagnosed(prometheus, "draft", SITES["draft"])
+    trigger = found.hypotheses[0].trigger
+    assert trigger is not None
+    assert trigger.change == "c13"
+    order = {
+        name: item.window
+        for item in found.evidence
+        for name in ("prompt_tokens", "preemptions")
+        if name in item.query
+    }
+    assert set(order) == {"prompt_tokens", "preemptions"}
 
 
 async def test_the_gpu_exporters_own_pod_is_never_the_workload(prometheus: str) -> None:

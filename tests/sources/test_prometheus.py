@@ -135,3 +135,24 @@ async def test_any_zone_asks_for_the_same_moment(client: Prometheus, fake: Fake)
         await client.range("x", Window.before(end, 600), step_seconds=15, timeout_seconds=5)
     assert fake.asked[0] == fake.asked[1]
     assert float(fake.asked[0]["end"]) == END.timestamp()
+
+
+async def test_native_histogram_reads_as_its_mean(client: Prometheus, fake: Fake) -> None:
+    def told(count: str, total: str) -> dict[str, Any]:
+        return {"count": count, "sum": total, "buckets": [[0, "0.5", "1", count]]}
+
+    fake.data = {
+        "resultType": "matrix",
+        "result": [
+            {"metric": {"a": "b"}, "histograms": [[0, told("4", "2")], [15, told("0", "0")]]}
+        ],
+    }
+    answer = await client.range("x", Window.before(END, 60), step_seconds=15, timeout_seconds=5)
+    assert [sample.value for sample in answer.items[0].samples] == [0.5, None]
+    assert answer.dropped == 1
+    fake.data = {
+        "resultType": "vector",
+        "result": [{"metric": {}, "histogram": [0, told("10", "25")]}],
+    }
+    instant = await client.instant("x", END, timeout_seconds=5)
+    assert [sample.value for sample in instant.items[0].samples] == [2.5]

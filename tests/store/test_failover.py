@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -42,7 +43,7 @@ class Pair:
         folder = self.folder / str(port)
         folder.mkdir(exist_ok=True)
         options = ("--bind", "127.0.0.1", "--port", str(port), "--dir", str(folder))
-        self._spawn(port, self.binary, *options, "--save", "", "--appendonly", "yes")
+        self._spawn(port, self.binary, *options, "--save", "", "--repl-diskless-sync-delay", "0")
 
     def start_sentinel(self) -> None:
         config = self.folder / "sentinel.conf"
@@ -78,6 +79,26 @@ class Pair:
         with self.client(self.sentinel_port) as client:
             client.execute_command("SENTINEL", "REMOVE", "main")
             client.execute_command("SENTINEL", "MONITOR", "main", "127.0.0.1", str(new), "1")
+
+
+async def test_a_server_that_hangs_is_503_before_its_sender_gives_up(tmp_path):
+    hanging = Pair(tmp_path, SERVERS["7"])
+    port = hanging.ports[0]
+    hanging.start(port)
+    try:
+        async with opened(f"redis://127.0.0.1:{port}/0") as door:
+            assert (await door.post("alertmanager", body(1))).status_code == 200
+            hanging.processes[port].send_signal(signal.SIGSTOP)
+            began = time.monotonic()
+            answers = await asyncio.gather(*(door.post("alertmanager", body(n)) for n in (1, 2)))
+            assert {answer.status_code for answer in answers} == {503}
+            assert "did not answer" in answers[0].json()["error"]
+            assert time.monotonic() - began < 9
+            hanging.processes[port].send_signal(signal.SIGCONT)
+            assert (await door.post("alertmanager", body(2))).status_code == 200
+            assert len(await door.ids()) == 2
+    finally:
+        hanging.stop(port)
 
 
 @pytest.fixture(params=sorted(SERVERS))

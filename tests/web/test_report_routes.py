@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -67,6 +70,20 @@ async def test_revisions_are_compared_and_wrong_numbers_are_one_line(stage: Stag
     assert (
         await _get(stage, "/incidents/INC-9/report.diff?from=1&to=2", **READ)
     ).status_code == 404
+
+
+async def test_bundle_holds_the_markdown_and_all_that_it_refers_to(stage: Stage) -> None:
+    await stage.start()
+    await stage.calm()
+    answer = await _get(stage, "/incidents/INC-1/report.zip", **READ)
+    assert answer.headers["content-type"] == "application/zip"
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        names = archive.namelist()
+        text = archive.read("INC-1.md").decode()
+    assert names[0] == "INC-1.md"
+    referred = set(re.findall(r"\]\((INC-1/[^)]+)\)", text))
+    assert referred <= set(names)
+    assert (await _get(stage, "/incidents/INC-1/report.zip", **READ)).content == answer.content
 
 
 async def test_schema_is_published_and_the_export_fits_it(stage: Stage) -> None:

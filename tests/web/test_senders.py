@@ -74,7 +74,7 @@ async def test_a_pair_of_senders_and_a_retry_open_one_incident_and_say_nothing_t
         assert (await door.take("alertmanager", payload(name)))["incident"] == "INC-1"
         door.pass_time(seconds=15)
     incident = await door.incident()
-    assert incident.alert_notifications == 4
+    assert incident.alert_notifications == 3
     kinds = [e.kind.value for e in (await door.services.journal.load("INC-1")).entries]
     assert kinds.count("alert") == 2
     assert await door.ids() == ["INC-1"]

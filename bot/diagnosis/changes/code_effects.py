@@ -56,10 +56,7 @@ def code_effects(
         if any(map(pattern.search, here)) and not any(map(pattern.search, there)):
             yield Effect(kind=kind, troubles=troubles, strength=strength, detail=detail)
     for known in PATTERNS:
-        here, there = difference.lines_came, difference.lines_gone
-        if known.is_gone:
-            here, there = there, here
-        if any(map(known.found.search, here)) and not any(map(known.found.search, there)):
+        if known.is_in(difference.lines_gone, difference.lines_came):
             yield Effect(
                 kind=known.kind, troubles=known.troubles, strength=known.strength, detail=known.detail,
             )  # fmt: skip

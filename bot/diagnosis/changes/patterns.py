@@ -7,29 +7,47 @@ text alone carries is the strength: what takes something away for certain is str
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from bot.diagnosis.changes.trouble import Trouble
+
+Side = Literal["came", "gone", "changed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """A kind of line that came or went; it counts when the other side has none of its kind."""
+    """A kind of line that came, went or changed.
+
+    side: `came` and `gone` count when the other side has none of the kind, `changed` when lines of the kind differ.
+    """
 
     kind: str
     found: re.Pattern[str]
-    is_gone: bool
+    side: Side
     troubles: frozenset[Trouble]
     strength: float
     detail: str
 
+    def is_in(self, gone: Sequence[str], came: Sequence[str]) -> bool:
+        """Whether the lines that went and came show it."""
+        before = {line.strip() for line in gone if self.found.search(line)}
+        after = {line.strip() for line in came if self.found.search(line)}
+        match self.side:
+            case "came":
+                return bool(after) and not before
+            case "gone":
+                return bool(before) and not after
+            case "changed":
+                return bool(after - before)
+
 
 def _pattern(
-    kind: str, words: str, side: str, troubles: set[Trouble], strength: float, detail: str
+    kind: str, words: str, side: Side, troubles: set[Trouble], strength: float, detail: str
 ) -> Pattern:
     return Pattern(
-        kind=kind, found=re.compile(words, re.IGNORECASE), is_gone=side == "gone",
-        troubles=frozenset(troubles), strength=strength, detail=detail,
+        kind=kind, found=re.compile(words, re.IGNORECASE), side=side, troubles=frozenset(troubles), strength=strength, detail=detail,
     )  # fmt: skip
 
 
@@ -39,7 +57,7 @@ PATTERNS: tuple[Pattern, ...] = (
         {Trouble.LOAD, Trouble.TIMEOUT}, 0.7, "no longer keeps what it computed",
     ),
     _pattern(
-        "unlocked", r"\.Lock\(\)|mutex|synchronized|\bwith \w*lock\b|for update|atomic", "gone",
+        "unlocked", r"\.Lock\(\)|mutex|synchronized|\bwith [\w.]*lock\b|for update|atomic", "gone",
         {Trouble.RESULT, Trouble.START}, 0.6, "no longer guards what is shared",
     ),
     _pattern(
@@ -51,23 +69,23 @@ PATTERNS: tuple[Pattern, ...] = (
         {Trouble.LOAD, Trouble.RETRIES, Trouble.CAPACITY}, 0.5, "tries again where it gave up",
     ),
     _pattern(
-        "tls", r"min_?version|ssl_protocols|ciphers?\b|insecure_?skip|verify(_|=)?(peer|mode|ssl|hostname)?\s*[:=]|ca_?(file|cert|bundle)|tls_?(cert|key)|truststore|keystore", "came",
+        "tls", r"min_?version|ssl_protocols|ciphers?\b|insecure_?skip|verify(_|=)?(peer|mode|ssl|hostname)?\s*[:=]|ca_?(file|cert|bundle)|tls_?(cert|key)|truststore|keystore", "changed",
         {Trouble.ACCESS, Trouble.START}, 0.7, "changes how a connection is secured",
     ),
     _pattern(
-        "names", r"\bnameserver|resolv\.conf|\bndots\b|dns_?(policy|config|server)|clusterfirst|search_?domain", "came",
+        "names", r"\bnameserver|resolv\.conf|\bndots\b|dns_?(policy|config|server)|clusterfirst|search_?domain", "changed",
         {Trouble.NAMES, Trouble.TIMEOUT}, 0.7, "changes how names are resolved",
     ),
     _pattern(
-        "rights", r"\b(revoke|grant)\b|rolebinding|\brbac\b|\bchmod\b|\bUSER \w+|run_?as_?(user|nonroot)|read_?only_?root|cap_?drop|networkpolicy|securitycontext", "came",
+        "rights", r"\b(revoke|grant)\b|rolebinding|\brbac\b|\bchmod\b|\bUSER \w+|run_?as_?(user|nonroot)|read_?only_?root|cap_?drop|networkpolicy|securitycontext", "changed",
         {Trouble.ACCESS, Trouble.STORAGE, Trouble.START}, 0.6, "changes what it is allowed to do",
     ),
     _pattern(
-        "base_image", r"^\s*FROM\s+[\w./-]+:[\w.-]+|^\s*image:\s*\S+", "came",
+        "base_image", r"^\s*FROM\s+[\w./-]+:[\w.-]+|^\s*image:\s*\S+", "changed",
         {Trouble.START, Trouble.FORMAT, Trouble.MISSING}, 0.4, "runs on another image",
     ),
     _pattern(
-        "entry", r"^\s*(CMD|ENTRYPOINT)\b|\bcommand:|\bargs:|livenessProbe|readinessProbe|startupProbe|terminationGrace", "came",
+        "entry", r"^\s*(CMD|ENTRYPOINT)\b|\bcommand:|\bargs:|livenessProbe|readinessProbe|startupProbe|terminationGrace", "changed",
         {Trouble.START, Trouble.TIMEOUT}, 0.5, "starts or is watched in another way",
     ),
     _pattern(
@@ -95,7 +113,7 @@ PATTERNS: tuple[Pattern, ...] = (
         {Trouble.STORAGE}, 0.5, "writes more lines",
     ),
     _pattern(
-        "numbers", r"\bdtype\b|quanti[sz]|float16|bfloat16|fp8|int8|temperature\b|threshold\b|tokeni[sz]er|normali[sz]e|scaler", "came",
+        "numbers", r"\bdtype\b|quanti[sz]|float16|bfloat16|fp8|int8|temperature\b|threshold\b|tokeni[sz]er|normali[sz]e|scaler", "changed",
         {Trouble.RESULT, Trouble.MEMORY}, 0.6, "computes with other numbers",
     ),
     _pattern(
