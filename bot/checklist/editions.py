@@ -55,6 +55,14 @@ def edition(
     A change that no longer fits (the product or the team has changed the file below), or after which the file would not
     be good, is left out and named, never guessed at.
     """
+    made = _laid(path, base, versions, lambda _: True)
+    # Each was good when it was accepted, so the end is nearly always good too; only else is each looked at again.
+    return made if is_good(made.text) else _laid(path, base, versions, is_good)
+
+
+def _laid(
+    path: str, base: str, versions: Sequence[Version], is_good: Callable[[str], bool]
+) -> Edition:
     now: list[BlamedLine] = [BlamedLine(text=line, version=None) for line in lines_of(base)]
     stood: dict[int, list[BlamedLine]] = {0: now}
     left_out: list[int] = []

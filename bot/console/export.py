@@ -78,6 +78,8 @@ async def _export(
     async with open_store(settings) as store, open_ports(settings, store) as ports:
         services = build_services(settings, store, Queue(store), ports, lambda: None, utc_now)
         ledger = await services.journal.load(incident_id)
+        if (why := await may_leave(services, ledger.incident, "shell")) is not None:
+            raise BotError(why.en, reason=Reason.UNAUTHORISED)
         paths: list[Path] = []
         if with_case:
             case = await case_of(store, ledger.incident)
@@ -85,8 +87,6 @@ async def _export(
             paths.append(await asyncio.to_thread(write_case, case, out, rules))
         if not wanted:
             return paths
-        if (why := await may_leave(services, ledger.incident, "shell")) is not None:
-            raise BotError(why.en, reason=Reason.UNAUTHORISED)
         report = await compile_report(services, incident_id)
         options = ExportOptions(locale=locale or ledger.incident.locale)
         written = await asyncio.to_thread(_write, report, options, incident_id, out, wanted)

@@ -10,7 +10,7 @@ What each kind of entry carries in `data` (JSON values only; every text that a p
 | message | `ts`, `files` |
 | reaction | `ts`, `emoji`, `meaning`, `target` (seq), `removed` |
 | symptom | `id`, `metric`, `scope`, `since`; the statement is the text |
-| evidence | `evidence` (list of Evidence), `gaps` (list of Gap), `sources`, `layers`, `blind_spots`; `person` evidence is its text |
+| evidence | `evidence` (list of Evidence), `gaps` (list of Gap), `sources`, `layers`, `blind_spots`, `changes_since`; `person` evidence is its text |
 | probe | `result` (ProbeResult) or `results` (list of them), `purpose` = asked, experiment, capture, collection, checklist; a file that was left (`purpose` = artefact): `probe`, `node`, `artefact` (`blob`, `bytes`, `sha256`, `media_type`; empty where it was not fetched) |
 | change | `changes` (list of Change), `since` |
 | hypothesis | `op` = ranked (`hypotheses`), added (`cause`, `title`), moved (`cause`, `to`), rejected (`cause`; the reason is the text), confirmed (`cause`, `explains`, `trigger`, `deep_cause`, `prevention`) |

@@ -176,9 +176,13 @@ class Responding:
         blind_spots: Sequence[BlindSpot],
         changes: Sequence[Change],
         hypotheses: Sequence[Hypothesis],
+        changes_since: datetime | None = None,
         jobs: Callable[[Incident], Sequence[Job]] = lambda _: (),
     ) -> Recorded:
-        """Records one pass of the engine: what was found, what could not be asked, and the ranking it leads to."""
+        """Records one pass of the engine: what was found, what could not be asked, and the ranking it leads to.
+
+        changes_since: from when on changes were searched, found or not; None where nobody could be asked.
+        """
         found = self._draft(
             EntryKind.EVIDENCE,
             say("incident.evidence_collected", found=len(evidence), gaps=len(gaps)),
@@ -189,6 +193,7 @@ class Responding:
                 "sources": {name: state.value for name, state in sources.items()},
                 "layers": [item.to_json() for item in layers],
                 "blind_spots": [item.to_json() for item in blind_spots],
+                "changes_since": to_rfc3339(changes_since) if changes_since else None,
             },
         )
         drafts = [found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,10 +83,12 @@ class Shelf:
             return held
         path = path_of(name)
         base = self._files[name]
-        made = edition(
-            path, base.source, await knowledge.versions(self._store, path), _Good(Path(path))
-        )
-        checklist = base if not made.number else parse_checklist(made.text, Path(path))
+        accepted = await knowledge.versions(self._store, path)
+        # Reading YAML takes tens of milliseconds, in which nothing else would be answered.
+        made = await asyncio.to_thread(edition, path, base.source, accepted, _Good(Path(path)))
+        checklist = base
+        if made.number:
+            checklist = await asyncio.to_thread(parse_checklist, made.text, Path(path))
         self._held[name] = Current(checklist=checklist, edition=made)
         return self._held[name]
 

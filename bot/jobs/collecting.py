@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -16,7 +17,7 @@ from bot.diagnosis.collected import Collected
 from bot.diagnosis.engine import assess
 from bot.diagnosis.priors import Priors
 from bot.diagnosis.scope import propose_scope
-from bot.domain.evidence import Gap
+from bot.domain.evidence import Gap, SourceState
 from bot.domain.hypothesis import Diagnosis
 from bot.domain.incident import Incident
 from bot.incidents.responding import Via
@@ -91,6 +92,7 @@ class Collecting:
             layers=diagnosis.layers,
             blind_spots=diagnosis.blind_spots,
             changes=collected.changes,
+            changes_since=_searched_since(collected),
             hypotheses=diagnosis.hypotheses,
             jobs=lambda after: _follow(after, diagnosis, payload),
         )
@@ -149,6 +151,14 @@ def _follow(incident: Incident, diagnosis: Diagnosis, payload: Mapping[str, Any]
     if _is_same(incident, reason):
         return (ranked,)
     return (outbox.thread_post(incident, found), ranked)
+
+
+def _searched_since(collected: Collected) -> datetime | None:
+    """From when on changes were searched; None where their source did not answer."""
+    if collected.states.get("events") not in (SourceState.OK, SourceState.EMPTY):
+        return None
+    request = collected.request
+    return request.at - timedelta(seconds=request.changes_back_seconds)
 
 
 def _is_same(incident: Incident, reason: str) -> bool:

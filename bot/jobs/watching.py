@@ -159,12 +159,13 @@ async def _rule(metrics: MetricsSource, incident: Incident, target: _Target) -> 
             target.expression, window, step_seconds=step, timeout_seconds=QUERY_SECONDS
         )
         for selector in read:
+            # Counted first: a selector over a whole fleet would be a hundred megabytes.
+            if await _count(metrics, selector, window.end) + len(raw) > MOST_SERIES:
+                return None
             found = await metrics.range(
                 selector, window, step_seconds=step, timeout_seconds=QUERY_SECONDS
             )
             raw += found.items
-            if len(raw) > MOST_SERIES:
-                return None
     except EvidenceError as error:
         log.info("alert_rule.no_data", incident=incident.id, reason=error.reason.value)
         return None
@@ -179,6 +180,12 @@ async def _rule(metrics: MetricsSource, incident: Incident, target: _Target) -> 
         step_seconds=step,
     )
     return alert_rule(watched, incident_id=incident.id, service=incident.service)
+
+
+async def _count(metrics: MetricsSource, selector: str, at: datetime) -> int:
+    answer = await metrics.instant(f"count({selector})", at, timeout_seconds=QUERY_SECONDS)
+    values = [sample.value for series in answer.items for sample in series.samples]
+    return int(values[0]) if values and values[0] is not None else 0
 
 
 def _onset(incident: Incident) -> datetime:

@@ -234,7 +234,9 @@ def _operation(op: str) -> Localized:
 
 
 def _evidence_order(item: Evidence) -> tuple[Any, ...]:
-    return (list(type(item.source)).index(item.source), item.window.start, item.id)
+    """What was out of the ordinary stands first in each source."""
+    place = list(type(item.source)).index(item.source)
+    return (place, not item.is_abnormal, item.window.start, item.id)
 
 
 def csv_name(chart: ChartRef) -> str | None:

@@ -14,6 +14,9 @@ from bot.domain.text import Localized
 from bot.domain.timeline import Entry, EntryKind
 from bot.incidents.responding import BOT_SOURCE
 
+# Where each kind of entry says from when on changes were searched.
+_SEARCHED = {EntryKind.CHANGE: "since", EntryKind.EVIDENCE: "changes_since"}
+
 
 def changes(incident: Incident) -> tuple[ReviewedChange, ...]:
     """Every change that was looked at, and whether it is under suspicion."""
@@ -37,7 +40,7 @@ def searched(entries: Sequence[Entry]) -> Window | None:
     spans = [
         (start, entry.at)
         for entry in entries
-        if entry.kind is EntryKind.CHANGE and (start := _instant(entry.data.get("since")))
+        if (start := _instant(entry.data.get(_SEARCHED.get(entry.kind, ""))))
     ]
     if not spans:
         return None

@@ -10,7 +10,7 @@ from typing import TypeVar
 import structlog
 
 from bot.errors import DeliveryError
-from bot.slack.web import QUICK_SECONDS, Web
+from bot.slack.web import QUICK_SECONDS, SlackRefusalError, Web
 
 log = structlog.get_logger(__name__)
 
@@ -35,22 +35,24 @@ class SlackMembers:
 
     async def is_public(self, channel: str) -> bool:
         """Whether everybody of the workspace can read the channel."""
-        held = self._public.get(channel)
-        if held is not None and self._clock() - held[0] < _KEPT:
-            return held[1]
-        answer = False
         if channel.startswith("D"):
             # A direct message: its kind is in its id, and its scope is not asked for.
             return False
+        held = self._public.get(channel)
+        if held is not None and self._clock() - held[0] < _KEPT:
+            return held[1]
         try:
             found = await self._web.call(
                 "conversations.info", timeout_seconds=QUICK_SECONDS, channel=channel
             )
-            body = found.get("channel") or {}
-            kinds = ("is_private", "is_im", "is_mpim")
-            answer = bool(body.get("id")) and not any(body.get(kind) for kind in kinds)
         except DeliveryError as error:
             log.info("slack.channel_kind", channel=channel, reason=error.reason.value)
+            if _is_final(error):
+                _keep(self._public, channel, (self._clock(), False))
+            return False
+        body = found.get("channel") or {}
+        kinds = ("is_private", "is_im", "is_mpim")
+        answer = bool(body.get("id")) and not any(body.get(kind) for kind in kinds)
         _keep(self._public, channel, (self._clock(), answer))
         return answer
 
@@ -59,30 +61,39 @@ class SlackMembers:
         if channel.startswith("D"):
             return False
         held = self._inside.get(channel)
-        if held is None or self._clock() - held[0] >= _KEPT:
-            held = (self._clock(), await self._ask(channel))
-            _keep(self._inside, channel, held)
-        return user in held[1]
+        if held is not None and self._clock() - held[0] < _KEPT:
+            return user in held[1]
+        try:
+            inside = await self._ask(channel)
+        except DeliveryError as error:
+            log.info("slack.channel_members", channel=channel, reason=error.reason.value)
+            if _is_final(error):
+                _keep(self._inside, channel, (self._clock(), frozenset()))
+            return False
+        _keep(self._inside, channel, (self._clock(), inside))
+        return user in inside
 
     async def _ask(self, channel: str) -> frozenset[str]:
         found: set[str] = set()
         cursor: str | None = None
-        try:
-            for _ in range(_MOST_PAGES):
-                page = await self._web.call(
-                    "conversations.members",
-                    timeout_seconds=QUICK_SECONDS,
-                    channel=channel,
-                    limit=_PAGE,
-                    cursor=cursor,
-                )
-                found.update(str(item) for item in page.get("members") or ())
-                cursor = str((page.get("response_metadata") or {}).get("next_cursor") or "") or None
-                if cursor is None:
-                    break
-        except DeliveryError as error:
-            log.info("slack.channel_members", channel=channel, reason=error.reason.value)
+        for _ in range(_MOST_PAGES):
+            page = await self._web.call(
+                "conversations.members",
+                timeout_seconds=QUICK_SECONDS,
+                channel=channel,
+                limit=_PAGE,
+                cursor=cursor,
+            )
+            found.update(str(item) for item in page.get("members") or ())
+            cursor = str((page.get("response_metadata") or {}).get("next_cursor") or "") or None
+            if cursor is None:
+                break
         return frozenset(found)
+
+
+def _is_final(error: DeliveryError) -> bool:
+    """Whether asking again soon would bring the same refusal; a moment's trouble is not remembered."""
+    return isinstance(error, SlackRefusalError) and error.is_permanent
 
 
 def _keep(into: OrderedDict[str, T], key: str, value: T) -> None:

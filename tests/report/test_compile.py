@@ -10,6 +10,7 @@ import pytest
 
 from bot.domain.hypothesis import NOT_ESTABLISHED
 from bot.domain.incident import RootCause
+from bot.domain.instant import Window, to_rfc3339
 from bot.domain.postmortem import DurationName, Question
 from bot.domain.projection import project
 from bot.domain.text import Locale, Localized
@@ -178,6 +179,21 @@ def test_searched_window_of_changes_is_stated():
     window = sample_case().compile().changes_window
     assert window.start == OPENED - timedelta(days=7)
     assert window.end == OPENED + timedelta(seconds=25)
+
+
+def test_search_that_found_no_change_is_a_search_all_the_same():
+    case = sample_case(is_established=False)
+    kept = [e for e in case.entries if e.kind is not EntryKind.CHANGE]
+    since = OPENED - timedelta(days=10)
+    asked = [
+        replace(e, data={**e.data, "changes_since": to_rfc3339(since)})
+        if e.kind is EntryKind.EVIDENCE and "sources" in e.data
+        else e
+        for e in kept
+    ]
+    assert replace(case, entries=tuple(kept)).compile().changes_window is None
+    window = replace(case, entries=tuple(asked)).compile().changes_window
+    assert window == Window(since, OPENED + timedelta(seconds=22))
 
 
 def test_unfounded_incident_is_a_valid_report():

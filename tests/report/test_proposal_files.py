@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from bot.checklist.diffs import diff_of
 from bot.domain.postmortem import MonitoringChange, MonitoringKind
-from bot.domain.text import Locale
+from bot.domain.text import Locale, Localized
 from bot.exporter import ExportOptions
 from bot.exporters.markdown import markdown
+from bot.report.document import document
 from tests.report.sample import sample_case
 
 RULE = "groups:\n  - name: g\n"
@@ -27,6 +28,18 @@ def test_bundle_holds_the_proposed_files_and_the_page_the_rule_alone():
     assert written.files["INC-7/checklist.patch"].startswith(b"---")
     page = written.content.decode()
     assert "+groups:" in page and "interval: 15s" not in page
+
+
+def test_reason_is_in_the_language_of_the_report():
+    proposed = MonitoringChange(n=9, kind=MonitoringKind.ALERT, diff=DIFF, reason="why so")
+    reasons = {9: Localized("why so", "为何如此")}
+    report = replace(
+        sample_case().compile(), monitoring_changes=(proposed,), checklist_reasons=reasons
+    )
+    page = markdown.export(report, ExportOptions(locale=Locale.ZH_CN)).content.decode()
+    assert "为何如此" in page and "why so" not in page
+    shown = document(report, Locale.ZH_CN)["monitoring_changes"]
+    assert [item["reason"] for item in shown] == ["为何如此"]
 
 
 def test_diff_that_is_none_stays_what_it_is():

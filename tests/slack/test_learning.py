@@ -116,6 +116,32 @@ async def test_an_alert_that_came_before_is_counted_on_the_card(alerted: Stage) 
     )
 
 
+async def test_a_cause_that_was_confirmed_before_is_counted_when_it_is_confirmed_again(
+    stage: Stage,
+) -> None:
+    old = await earlier(stage, "answers are slow", cause="lock_contention")
+    new = await earlier(stage, "requests fail now and then")
+    via = Via(by="U0LEAD", at=utc_now(), key="confirm")
+    text = Localized.verbatim("x")
+    await stage.bot.services.responding.confirm_cause(
+        new,
+        Hypothesis(
+            cause="lock_contention", title=text, probability=1.0, chain=("lock_contention",)
+        ),
+        via,
+        trigger=None,
+        deep_cause=text,
+        prevention=text,
+    )
+    stage.bot.services.wake()
+
+    async def counted() -> Any:
+        found = (await stage.incident(new)).recurrences
+        return [item.incidents for item in found if item.by == "cause"]
+
+    assert await stage.until(counted, "the recurrence is counted") == [(old,)]
+
+
 async def test_a_search_shows_private_incidents_to_members_only(stage: Stage) -> None:
     await earlier(stage, "tokenizer of translate-api is stuck")
     await earlier(stage, "tokenizer secret of the leads", channel=LEADS, cause="lock_contention")
