@@ -67,7 +67,10 @@ class Dispatcher:
         command = self._commands.get(call.word)
         if command is None:
             return _error(self._unknown(call.word))
-        found = await self._open_here(call.channel) if call.incident is None else []
+        found: list[index.Summary] = []
+        is_about_one = command.needs_incident or command.wants_incident or command.permission
+        if call.incident is None and is_about_one:
+            found = await self._open_here(call.channel)
         # A refusal is recorded in the channel's only open incident, too.
         placed = replace(call, incident=found[0].id) if len(found) == 1 else call
         actor = Actor.of(placed)

@@ -220,7 +220,11 @@ class Inbound:
     def _for_bot(self, event: Json) -> str | None:
         """The words after a mention of the bot at the beginning; all words in a direct message."""
         text = str(event.get("text") or "")
-        rest = after_mention(text, self._directory.known.user)
+        own = self._directory.known.user
+        if not own and event.get("type") == "app_mention":
+            # Slack has not said yet who the bot is, but that these words are for it.
+            own = next(iter(mentions(text)), "")
+        rest = after_mention(text, own)
         if rest is None and event.get("channel_type") == "im" and not event.get("bot_id"):
             rest = text
         return rest

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from bot.domain.timeline import Entry, EntryKind
+from bot.slack.directory import Identity
 from tests.slack.conftest import CHANNEL, Stage, staged
 from tests.slack.test_receiver import post
 
@@ -123,3 +124,18 @@ async def test_chinese_deployment_answers_a_chinese_word_in_chinese(
         await stage.whispered(stage.sre, "没有")
         await send(stage, "command", "装态", "", 2)
         await stage.whispered(stage.sre, "装态")
+
+
+async def test_mention_is_understood_while_slack_does_not_say_who_the_bot_is(stage: Stage) -> None:
+    # As after a start without an answer of Slack's, and nothing remembered from before.
+    stage.bot._slack._directory._identity = Identity()
+    event = {
+        "type": "app_mention",
+        "channel": CHANNEL,
+        "user": "U0SRE",
+        "text": "<@U0RCABOT> start sev2 P99 600 ms",
+        "ts": "1796070000.000990",
+    }
+    assert (await stage.deliver(stage.event(event, "EvWho"))).status_code == 200
+    await stage.entry(lambda _: True, "the incident is open")
+    assert (await stage.incident()).title == "P99 600 ms"

@@ -164,8 +164,12 @@ class Drawing:
         for index, (name, series) in enumerate(item for item in named if item in shown):
             colour = palette.SERIES[index % len(palette.SERIES)]
             times, values = _broken(series, scale.factor)
-            axes.plot(times, values, color=colour, lw=1.7, zorder=3, solid_capstyle="round")
-            lonely = [i for i in range(len(values)) if _is_alone(values, i)]
+            # Ranges are set by hand, so a line that asks the axes to find its own is wasted work.
+            axes.add_artist(
+                Line2D(times, values, color=colour, lw=1.7, zorder=3, solid_capstyle="round")
+            )
+            broken = len(values) < 2 or any(map(math.isnan, values))
+            lonely = [i for i in range(len(values)) if _is_alone(values, i)] if broken else []
             if lonely:
                 axes.plot(
                     [times[i] for i in lonely],
@@ -361,7 +365,7 @@ class Drawing:
             fontweight=weight,
             ha=align,
             va="center" if centre else "baseline",
-            bbox=_OPAQUE,
+            bbox=_OPAQUE if self.lane else None,
             zorder=6,
         )
 

@@ -14,6 +14,7 @@ import matplotlib as mpl
 from matplotlib import font_manager
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from PIL import Image
 
 from bot.domain.evidence import ChartSpec
 from bot.domain.text import Locale
@@ -81,10 +82,11 @@ class Painter:
         canvas = FigureCanvasAgg(self.figure)
         self.figure.clear()
         Drawing(self.figure, self.drawable, spec, speaks, zone).draw()
+        canvas.draw()
         png = io.BytesIO()
-        canvas.print_figure(
-            png, format="png", pil_kwargs={"compress_level": 1}, metadata={"Software": None}
-        )
+        # The surface is opaque, and three bytes a pixel pack faster than four.
+        picture = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba())
+        picture.convert("RGB").save(png, "PNG", compress_level=1)
         return png.getvalue()
 
     def _families_for(self, spec: ChartSpec, locale: Locale) -> tuple[str, ...]:
