@@ -89,8 +89,15 @@ def typeset_all(texts: Sequence[str], identifier: str) -> list[bytes]:
     with ProcessPoolExecutor(
         count, mp_context=context, initializer=_begin, initargs=(os.getpid(),)
     ) as pool:
-        work = partial(typeset, identifier=identifier, is_tagged=False)
+        work = partial(_typeset_part, identifier=identifier)
         return list(pool.map(work, texts))
+
+
+def _typeset_part(html: str, identifier: str) -> bytes:
+    content = typeset(html, identifier, is_tagged=False)
+    # The boxes of a part point at one another; they go before the next part comes.
+    gc.collect()
+    return content
 
 
 def _begin(owner: int) -> None:
@@ -102,7 +109,7 @@ def _begin(owner: int) -> None:
     _weasyprint()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(20_000, 20, 20)
 
 
 def _sheet() -> str:
