@@ -39,9 +39,7 @@ class Ranked:
     chain: Chain
 
 
-def rank(
-    facts: Facts, catalogue: Catalogue, priors: Priors | None = None
-) -> tuple[Ranked, ...]:
+def rank(facts: Facts, catalogue: Catalogue, priors: Priors | None = None) -> tuple[Ranked, ...]:
     """All candidates, likeliest first; equal shares are ordered by support, then by id.
 
     priors: the team's own past, which may shift a cause within bounds; None leaves the catalogue's priors alone.
