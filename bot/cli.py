@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader went away (a pipe into head): nothing to say, and nobody to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (OSError, RuntimeError, ValueError, LookupError) as error:
+    except Exception as error:  # the last door: a person never reads a trace unasked
         if debug:
             raise
         reason = " ".join(str(error).split()) or type(error).__name__

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.errors import ConfigError
+from bot.yaml_loader import LOADER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ def load_inventory(path: Path | None) -> Inventory:
     if path is None:
         return Inventory()
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)  # noqa: S506  a safe one
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(
             f"RCA_NODES: {path} cannot be read: {' '.join(str(error).split())}; give a readable YAML file"

@@ -16,6 +16,7 @@ import yaml
 from bot.domain.text import Locale, Localized
 from bot.errors import ConfigError
 from bot.locales import templates_root
+from bot.yaml_loader import LOADER
 
 SHIPPED = "inference"
 MOST_BYTES = 200_000
@@ -187,7 +188,7 @@ class _File:
             text = self.path.read_text(encoding="utf-8")
             if len(text) > MOST_BYTES:
                 raise ValueError(f"is longer than {MOST_BYTES} characters")
-            root = yaml.compose(text, Loader=yaml.SafeLoader)
+            root = yaml.compose(text, Loader=LOADER)
         except (OSError, ValueError) as error:
             self.faults.append(Fault(path=self.path, line=1, message=f"cannot be read: {error}"))
             return None

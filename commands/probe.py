@@ -14,7 +14,7 @@ from bot.jobs.services import Services
 from bot.locales import say
 from commands import _line, _typed
 from commands._approving import approve, ask_approval
-from commands._probe_names import CHEAP, FAMILIES, HEAVY, MODERATE, PROBES, of_family
+from commands._probe_names import CHEAP, FAMILIES, HEAVY, MODERATE, PROBES, args_of, of_family
 from commands._reply import notice
 
 USAGE = "probe NAME|gpu|host|service on NODE[,NODE…]|all [key=value…]"
@@ -133,6 +133,7 @@ async def _run(
         probes=names,
         nodes=nodes,
         args=args,
+        args_of=args_of(names, args),
         by=call.user,
         channel=call.channel,
         thread_ts=call.thread_ts,

@@ -1,5 +1,6 @@
 """The shell's door: exit codes, one line per error, and no import that a word does not need."""
 
+import socket
 import subprocess
 import sys
 
@@ -41,6 +42,8 @@ def test_a_typo_is_answered_with_the_nearest_word():
         ("manifest", "--link", "x"),
         ("sop", "mend"),
         ("agent", "run"),
+        ("workspace", "--port", "99999999"),
+        ("demo", "--port", "99999"),
     ],
 )
 def test_a_wrong_call_is_usage_in_one_line_that_says_what_to_do(words):
@@ -65,6 +68,21 @@ def test_a_dead_redis_stops_the_start_with_one_line():
     answer = rca_bot("serve", REDIS_URL="redis://127.0.0.1:1/0", RCA_PORT="0")
     assert answer.returncode == 1
     assert answer.stderr.splitlines()[-1].startswith("rca-bot: serve: readiness: Redis is not")
+
+
+def test_an_agent_whose_port_is_taken_says_so_in_one_line_and_exits_1(tmp_path):
+    assert rca_bot("agent", "keygen", "--out", str(tmp_path)).returncode == 0
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        answer = rca_bot(
+            "agent",
+            RCA_AGENT_NODE="n1",
+            RCA_AGENT_PUBLIC_KEYS=str(tmp_path / "rca-agent.pub"),
+            RCA_AGENT_PORT=str(taken.getsockname()[1]),
+            RCA_AGENT_AUDIT=str(tmp_path / "audit"),
+        )
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("rca-bot: agent: RCA_AGENT_PORT: cannot listen on 127.0.0.1:")
+    assert answer.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("word", ["agent"])

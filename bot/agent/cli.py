@@ -23,6 +23,7 @@ app = typer.Typer(
     help="The node agent: signed, bounded, read-only probes of this machine.",
     invoke_without_command=True,
     no_args_is_help=False,
+    pretty_exceptions_enable=False,
 )
 
 

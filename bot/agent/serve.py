@@ -8,6 +8,7 @@ import ipaddress
 import logging
 import math
 import signal
+import socket
 import ssl
 import sys
 import time
@@ -82,6 +83,7 @@ async def serve(settings: AgentSettings, *, allow_plaintext: bool) -> None:
         monotonic=time.monotonic,
     ).app()
     server = _Server(_uvicorn_config(app, settings))
+    listener = _listen(settings)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.end)
@@ -93,8 +95,9 @@ async def serve(settings: AgentSettings, *, allow_plaintext: bool) -> None:
         probes=len(probes),
     )
     try:
-        await server.serve()
+        await server.serve(sockets=[listener])
     finally:
+        listener.close()
         await runner.close()
         audit.close()
 
@@ -135,6 +138,24 @@ async def _next_whole_second() -> float:
     boundary = math.ceil(now)
     await asyncio.sleep(boundary - now)
     return float(boundary)
+
+
+def _listen(settings: AgentSettings) -> socket.socket:
+    """The listening socket; taken here, for uvicorn ends the process itself where an address is not to be had."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # asyncio switches Nagle's delay off only on sockets that say that they are TCP: 40 ms an answer otherwise.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"RCA_AGENT_PORT: cannot listen on {settings.host}:{settings.port}: "
+            f"{error.strerror}; is another agent running there?"
+        ) from error
+    listener.listen(256)
+    return listener
 
 
 def _uvicorn_config(app: object, settings: AgentSettings) -> uvicorn.Config:

@@ -13,6 +13,7 @@ import yaml
 from bot.domain.text import Locale, Localized
 from bot.errors import ConfigError
 from bot.locales import templates_root
+from bot.yaml_loader import LOADER
 
 STEPS = ("symptom", "information", "hypotheses", "verification", "root_cause", "review")
 MOST_CHARACTERS = 200_000
@@ -155,7 +156,7 @@ def _parse(text: str, path: Path) -> tuple[Checklist | None, list[Fault]]:
         message = f"is longer than {MOST_CHARACTERS} characters"
         return None, [Fault(path=path, line=1, message=message)]
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = yaml.compose(text, Loader=LOADER)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "cannot be parsed"

@@ -36,7 +36,9 @@ def demo(
     fault: Annotated[
         Fault, typer.Option(help="What is wrong: pinned, cpu, or none.")
     ] = Fault.PINNED,
-    port: Annotated[int, typer.Option(help="Port of the page; 0 takes any.")] = DEFAULT_PAGE_PORT,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the page; 0 takes any.")
+    ] = DEFAULT_PAGE_PORT,
     data_dir: Annotated[Path, typer.Option(help="Where the runs are kept.")] = Path(".rca/demo"),
     locale: Annotated[
         Locale, typer.Option(envvar="RCA_LOCALE", help="Language of the incident.")

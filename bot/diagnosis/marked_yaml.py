@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import yaml
 
 from bot.domain.text import Locale, Localized
+from bot.yaml_loader import LOADER
 
 E = TypeVar("E", bound=StrEnum)
 Where = tuple[str | int, ...]
@@ -47,7 +48,7 @@ class Reader:
             text = path.read_text(encoding="utf-8")
             if len(text) > MOST_BYTES:
                 raise ValueError(f"longer than {MOST_BYTES} characters")
-            node = yaml.compose(text, Loader=yaml.SafeLoader)
+            node = yaml.compose(text, Loader=LOADER)
         except (OSError, UnicodeDecodeError, ValueError) as error:
             reader.faults.append(Fault(path=path, line=1, message=f"cannot be read: {error}"))
             return reader
@@ -73,7 +74,7 @@ class Reader:
             return plain
         if isinstance(node, yaml.SequenceNode):
             return [self._plain(item, (*where, at)) for at, item in enumerate(node.value)]
-        return yaml.SafeLoader("").construct_object(node, deep=True)
+        return yaml.constructor.SafeConstructor().construct_object(node, deep=True)
 
     def fault(self, where: Where, message: str) -> None:
         """Books a fault at the nearest line that is known."""

@@ -19,7 +19,8 @@ def parse_rfc3339(text: str) -> datetime:
     """Reads an RFC 3339 time with an offset.
 
     Raises:
-        ValueError: the text is no time, or carries no offset (a guess at the zone would be wrong for somebody).
+        ValueError: the text is no time, carries no offset (a guess at the zone would be wrong for somebody), or
+            names a moment that has no date in UTC.
 
     >>> parse_rfc3339("2026-11-30T16:15:00+08:00").isoformat()
     '2026-11-30T08:15:00+00:00'
@@ -27,7 +28,10 @@ def parse_rfc3339(text: str) -> datetime:
     at = datetime.fromisoformat(text.strip())
     if at.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
-    return at.astimezone(UTC)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError as error:
+        raise ValueError(f"{text!r} has no date in UTC") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from bot.domain.text import Localized
 from bot.domain.timeline import Draft, Entry
 from bot.errors import BotError, Reason
 from bot.store import index, queue, timeline
+from bot.store.blobs import blob_key, report_files
 from bot.store.queue import Job
 from bot.store.transaction import Batch, Outcome, Store
 
@@ -216,6 +217,8 @@ class Journal:
         ]
         if seqs:
             step = timeline.withhold(incident_id, seqs)
+            # Reports that were handed over before hold the words too; they are compiled anew when asked for.
+            step.write("DEL", *(blob_key(incident_id, name) for name in report_files(incident_id)))
             await self._store.commit(step, doing=f"withhold a message of {incident_id}")
         return len(seqs)
 

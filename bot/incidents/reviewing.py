@@ -163,7 +163,12 @@ def _moved(via: Via, state: ReportState) -> Draft:
 
 
 def _draft(
-    via: Via, text: Localized, op: ReportOp, *, state: ReportState = ReportState.DRAFT, **data: object
+    via: Via,
+    text: Localized,
+    op: ReportOp,
+    *,
+    state: ReportState = ReportState.DRAFT,
+    **data: object,
 ) -> Draft:
     return Draft(
         kind=EntryKind.REPORT,

@@ -83,7 +83,7 @@ def time_of(value: object, where: str) -> datetime | None:
         return None
     try:
         at = parse_rfc3339(value)
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         raise PayloadError(f"{where}: {shown!r} is no RFC 3339 time") from error
     return at if at.year in _YEARS else None
 

@@ -15,10 +15,10 @@ from bot.domain.timeline import Draft, EntryKind
 from bot.errors import EvidenceError
 from bot.incidents.responding import Via
 from bot.jobs import outbox
-from bot.jobs.reporting import blob_key
 from bot.jobs.services import Services
 from bot.locales import say
 from bot.message import Message
+from bot.store.blobs import blob_key
 from bot.store.queue import Job
 
 log = structlog.get_logger(__name__)

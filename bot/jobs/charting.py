@@ -20,12 +20,12 @@ from bot.domain.timeline import SYSTEM_AUTHOR, Draft, EntryKind
 from bot.errors import EvidenceError
 from bot.incidents.responding import Via
 from bot.jobs import outbox, requests
-from bot.jobs.reporting import blob_key
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
 from bot.locales import say
 from bot.message import Message
 from bot.report.charts import draw_in_worker
+from bot.store.blobs import blob_key
 from bot.store.queue import Claim, Job
 
 log = structlog.get_logger(__name__)

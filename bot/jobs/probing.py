@@ -222,6 +222,7 @@ class Probing:
     ) -> list[ProbeResult]:
         """Every answer in order. first_ones: is told what there is once a slow node makes the others wait."""
         runner = (await self._ports(payload)).probes
+        own = payload.get("args_of") or {}
         now = self._services.clock()
         if runner is None:
             return [
@@ -241,9 +242,9 @@ class Probing:
                 runner.run(
                     node,
                     probe,
-                    args,
+                    own.get(probe, args),
                     subject=payload["by"],
-                    timeout_seconds=seconds_for(probe, args, seconds),
+                    timeout_seconds=seconds_for(probe, own.get(probe, args), seconds),
                     approved_by=payload.get("approved_by"),
                 )
             )

@@ -28,12 +28,8 @@ from bot.report.redact import redact
 from bot.report.redaction_rules import rules_of
 from bot.report.revisions import Comparison, compare
 from bot.store import people
+from bot.store.blobs import archive_name, blob_key
 from bot.store.queue import Claim, Job
-
-
-def blob_key(incident_id: str, name: str) -> str:
-    """Where a file of an incident is stored."""
-    return f"rca:inc:{incident_id}:blob:{name}"
 
 
 async def compile_report(
@@ -170,7 +166,7 @@ class Reporting:
             names.append(name)
             if len(export.files) > 1:
                 # The images and the data that the text refers to.
-                packed = f"{incident_id}-{suffix}.zip"
+                packed = archive_name(incident_id, suffix)
                 content = await asyncio.to_thread(bundle, export)
                 await self._services.store.put_blob(blob_key(incident_id, packed), content)
                 names.append(packed)

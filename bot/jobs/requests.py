@@ -55,11 +55,15 @@ def probe(
     nodes: Sequence[str],
     args: Mapping[str, Any],
     by: str,
+    args_of: Mapping[str, Mapping[str, Any]] | None = None,
     approved_by: str | None = None,
     channel: str | None = None,
     thread_ts: str | None = None,
 ) -> Job:
-    """Run probes on nodes and show one table that marks the odd node out."""
+    """Run probes on nodes and show one table that marks the odd node out.
+
+    args_of: what one probe is asked with, by its name, where that is not `args`.
+    """
     job = Job(
         kind=PROBE,
         lane="",
@@ -68,6 +72,7 @@ def probe(
             "probes": list(probes),
             "nodes": list(nodes),
             "args": dict(args),
+            "args_of": {name: dict(own) for name, own in (args_of or {}).items()},
             "by": by,
             "approved_by": approved_by,
             "channel": channel,

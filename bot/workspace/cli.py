@@ -16,7 +16,7 @@ from bot.workspace.config import (
 )
 from bot.workspace.server import serve
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def _secret(what: str, variable: str) -> Any:
@@ -32,7 +32,7 @@ def _secret(what: str, variable: str) -> Any:
 @app.command()
 def workspace(
     host: Annotated[str, typer.Option(help="Loopback address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8800,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8800,
     bot_url: Annotated[
         str | None, typer.Option(help="Where the bot listens, for example http://127.0.0.1:8080.")
     ] = None,

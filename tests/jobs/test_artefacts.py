@@ -15,9 +15,9 @@ from bot.diagnosis.request import DiagnosisPorts
 from bot.inventory import Inventory, Node
 from bot.jobs import probing, requests
 from bot.jobs.artefacts import seconds_for
-from bot.jobs.reporting import blob_key
 from bot.sources.node_agent import NodeAgents
 from bot.store import queue
+from bot.store.blobs import blob_key
 from tests.agent.live_agent import LiveAgent, start_agent
 from tests.agent.live_service import start_service
 from tests.web.door import NOW, Door, opened, payload

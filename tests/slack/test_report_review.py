@@ -10,7 +10,9 @@ from bot.domain.text import Locale
 from bot.domain.timeline import EntryKind
 from bot.exporter import ExportOptions
 from bot.exporters import render_report
+from bot.incidents.responding import Via
 from bot.jobs.reporting import compare_revisions, compile_report
+from bot.store.blobs import blob_key
 from tests.slack.conftest import CHANNEL, Stage
 
 ANSWERS = {
@@ -72,7 +74,9 @@ async def test_report_becomes_final_once_reviewed_and_written(stage: Stage) -> N
     await _press(stage, reviewed.ts, "rca.report.final")
     await stage.entry(lambda e: e.op == "final")
     value = await _as_json(stage)
-    assert value["incident"]["state"] == "final", "a report without an established cause may be final"
+    assert value["incident"]["state"] == "final", (
+        "a report without an established cause may be final"
+    )
     assert value["root_cause"]["cause"] == "not_established"
 
     assert (await stage.sre.click(CHANNEL, message.ts, "rca.report.edit")).is_good
@@ -132,3 +136,21 @@ async def test_only_the_reviewer_reviews(stage: Stage) -> None:
     await _press(stage, message.ts, "rca.report.review")
     await stage.whispered(stage.sre, "is the reviewer")
     assert (await stage.incident()).report_state == "draft"
+
+
+async def test_words_taken_back_are_in_no_stored_report(stage: Stage) -> None:
+    thread = await stage.start()
+    via = Via(by="U0SRE", at=stage.bot.services.clock(), key="n1", message_ts="99.1")
+    await stage.bot.services.responding.note("INC-1", "the customer is on fire", via)
+    await stage.lead.command(CHANNEL, "/rca export INC-1 md,json")
+    await stage.reply(thread, lambda m: m.button("rca.report.edit") is not None)
+    await stage.calm()
+    stored = [
+        await stage.store.blob(blob_key("INC-1", name)) for name in ("INC-1.md", "INC-1.json")
+    ]
+    assert all(content and b"on fire" in content for content in stored)
+    assert await stage.bot.services.journal.withhold("INC-1", "99.1") == 1
+    for name in ("INC-1.md", "INC-1.json"):
+        assert await stage.store.blob(blob_key("INC-1", name)) is None
+    report = await _as_json(stage)
+    assert "on fire" not in json.dumps(report)

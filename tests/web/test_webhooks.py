@@ -202,3 +202,46 @@ async def test_github_signs_its_own_deliveries(store):
         assert answer.status_code == status
     [change] = await ChangeLog(store).between(datetime(2026, 11, 30, tzinfo=UTC), NOW)
     assert (change.service, change.kind.value) == ("ranker", "deploy")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"at": "9999-12-31T23:59:59-14:00"},
+        {"at": "0001-01-01T00:00:00+14:00"},
+        {"at": 1764540000},
+        {"kind": ["deploy"]},
+        {"id": {"a": 1}},
+        {"id": "i" * 1000},
+        {"service": {"a": 1}},
+        {"details": [1]},
+    ],
+)
+async def test_a_change_that_cannot_be_read_is_400_with_its_field(store, fault):
+    client, _ = door(store, load_settings(environment()))
+    event = {"id": "c1", "kind": "deploy", "service": "s", "summary": "x"}
+    event |= {"at": "2026-11-30T10:00:00Z"} | fault
+    answer = await client.post("/webhooks/changes", json={"events": [event]}, headers=TOKEN)
+    assert answer.status_code == 400
+    assert f"events[0].{next(iter(fault))}" in answer.json()["error"]
+
+
+async def test_foreign_deploys_with_odd_members_are_read_as_far_as_they_go(store):
+    client, _ = door(store, load_settings(environment()))
+    github = {
+        "deployment": {"id": 8, "created_at": "2026-11-30T10:00:00Z", "creator": []},
+        "deployment_status": ["x"],
+        "repository": "ranker",
+    }
+    state = {"startedAt": "2026-11-30T10:01:00Z", "phase": "Running", "syncResult": "abc"}
+    running = {"app": {"metadata": {"name": "ms"}, "status": {"operationState": state}}}
+    ended = state | {"finishedAt": "2026-11-30T10:02:00Z", "phase": "Succeeded"}
+    through = {"app": {"metadata": {"name": "ms"}, "status": {"operationState": ended}}}
+    flat = {"app": "flat", "revision": "abc", "finishedAt": "2026-11-30T10:03:00Z"}
+    answers = [
+        (await client.post("/webhooks/changes", json=body, headers=TOKEN)).json()
+        for body in (github, running, through, flat)
+    ]
+    assert [answer["stored"] for answer in answers] == [1, 1, 0, 1]
+    found = await ChangeLog(store).between(datetime(2026, 11, 30, tzinfo=UTC), NOW)
+    assert [change.service for change in found] == [None, "ms", "flat"]
