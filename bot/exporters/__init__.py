@@ -12,7 +12,8 @@ from bot.errors import CommandError, Reason
 from bot.exporter import Export, Exporter, ExportOptions
 from bot.locales import say
 from bot.registry import collect
-from bot.report.redact import DEFAULT_RULES, Rule, redact
+from bot.report.redact import redact
+from bot.report.redaction_rules import DEFAULT_RULES, Rule
 from bot.report.worker import RenderWorker
 
 RENDER_TIMEOUT_SECONDS = 180.0

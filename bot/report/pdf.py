@@ -22,8 +22,7 @@ from bot.report.blocks import Details, Figure, Page, Paragraph, Span, Tone
 from bot.report.fonts import INSTALL_HINT, covered_characters, find_chinese_font
 from bot.report.html import write_html
 from bot.report.outline import outline
-from bot.report.pdf_join import DIGITS, join
-from bot.report.pdf_parts import parts_of, running
+from bot.report.pdf_parts import DIGITS, parts_of, running
 from bot.report.rewrite import rewrite
 from bot.report.worker import end_with_owner
 
@@ -63,6 +62,9 @@ def write_pdf(report: Postmortem, locale: Locale) -> bytes:
         _linked(write_html(part.page, is_paged=True, is_first=part.is_first, is_numbered=False))
         for part in parts
     ]
+    # Only a long report needs pypdf, whose import takes a third of a second.
+    from bot.report.pdf_join import join
+
     sheet, *written = typeset_all(texts, identifier)
     return join(written, sheet, title=page.title, lang=page.lang)
 

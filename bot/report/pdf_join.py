@@ -15,7 +15,8 @@ from pypdf.generic import (
     TextStringObject,
 )
 
-DIGITS = "0123456789/ "
+from bot.report.pdf_parts import DIGITS
+
 SIZE = 8.0
 """Points: as the other words at the foot of a page."""
 

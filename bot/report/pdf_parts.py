@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 
 from bot.report.blocks import Block, Details, Figure, Inline, Page, Row, Section, Span, Table
 
+DIGITS = "0123456789/ "
+"""Every character of a page number, `n / all`."""
+
 PART_COST = 1000
 """Cost of a part, one for each paragraph: about two seconds and 100 MiB of typesetting."""
 
