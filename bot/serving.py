@@ -85,6 +85,7 @@ class Deployment:
             handlers,
             self.services.clock,
             gave_up=lambda claim, error: giving_up.tell(self.services, claim, error),
+            doorway=self._slack.doorway,
         )
         metrics = Metrics()
         self.web = Starlette(

@@ -11,6 +11,7 @@ import structlog
 
 from bot.checkpoint import reached
 from bot.errors import BotError, CommandError, DeliveryError, StoreError
+from bot.jobs.doorway import Doorway
 from bot.store import queue
 from bot.store.queue import Claim, Queue
 from bot.store.transaction import Batch
@@ -56,12 +57,14 @@ class Worker:
         *,
         concurrency: int = CONCURRENCY,
         gave_up: Callable[[Claim, BaseException], Awaitable[None]] | None = None,
+        doorway: Doorway | None = None,
     ) -> None:
         self._queue = jobs
         self._handlers = handlers
         self._clock = clock
         self._concurrency = concurrency
         self._gave_up = gave_up
+        self._doorway = doorway or Doorway()
         self._wake = asyncio.Event()
         self._stopping = False
 
@@ -80,6 +83,7 @@ class Worker:
         async with asyncio.TaskGroup() as group:
             while not self._stopping:
                 await slots.acquire()
+                await self._doorway.quiet()
                 claim = await self._next()
                 if claim is None:
                     slots.release()

@@ -17,6 +17,7 @@ from slack_bolt.response import BoltResponse
 from bot.checkpoint import reached
 from bot.domain.text import Locale
 from bot.errors import DeliveryError, StoreError
+from bot.jobs.doorway import Doorway
 from bot.locales import say
 from bot.slack import forms
 from bot.slack.directory import remembered_locale
@@ -50,6 +51,7 @@ class Receiver:
         wake: Callable[[], None],
         suggest: Suggest,
         locale: Locale,
+        doorway: Doorway,
     ) -> None:
         self._store = store
         self._web = web
@@ -57,10 +59,15 @@ class Receiver:
         self._wake = wake
         self._suggest = suggest
         self._locale = locale
+        self._doorway = doorway
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, req: AsyncBoltRequest) -> BoltResponse:
         """Makes the payload durable and acknowledges it; a store that is away is said to whoever can act on it."""
+        with self._doorway.entered():
+            return await self._taken(req)
+
+    async def _taken(self, req: AsyncBoltRequest) -> BoltResponse:
         reached("slack.received")
         body = req.body
         kind = _kind(body)

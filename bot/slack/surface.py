@@ -18,6 +18,7 @@ from bot.blockkit.validate import prepare
 from bot.command import Command
 from bot.domain.text import Locale
 from bot.errors import DeliveryError, Reason
+from bot.jobs.doorway import Doorway
 from bot.jobs.outbox import CARD, POST
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
@@ -89,6 +90,7 @@ class SlackSurface:
             dispatcher,
             interactions,
         )
+        self.doorway = Doorway()
         self._receiver = Receiver(
             services.store,
             self._web,
@@ -96,6 +98,7 @@ class SlackSurface:
             services.wake,
             self._suggest,
             settings.locale,
+            self.doorway,
         )
         self._app = build_app(settings, client, self._directory, self._receiver.take)
         token = settings.slack_app_token

@@ -29,7 +29,8 @@ class Interactions:
         self, user: User, channel: Channel, line: str, *, thread_ts: str | None = None
     ) -> Outcome:
         """A line that begins with a slash. Slack takes none in a thread."""
-        command, _, text = line.strip().partition(" ")
+        # Any white space ends the command: an input method of Chinese types the wide one.
+        command, text = [*line.split(maxsplit=1), "", ""][:2]
         if command not in self._services.config.commands:
             return self._complain(
                 user, channel, "invalid_command", f"`{command}` is not a valid command."

@@ -60,6 +60,8 @@ def test_probe_table_is_what_the_agent_carries() -> None:
         assert PROBES[name].cost == probe.cost.value, name
         needs = any(a.kind is ArgumentKind.SERVICE and a.is_required for a in probe.arguments)
         assert PROBES[name].needs_service == needs, name
+        assert set(PROBES[name].takes) == {a.name for a in probe.arguments}, name
+    assert set(PROBES) == set(carried)
 
 
 def test_families_hold_cheap_probes_only() -> None:
