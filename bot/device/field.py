@@ -80,11 +80,12 @@ def sane(value: object, low: float, high: float, scale: float = 1.0) -> float | 
     >>> sane(612000, 0, 5000, 0.001), sane(b"612000", 0, 5000).state.value
     (612.0, 'insane')
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if type(value) is not int and type(value) is not float:  # a bool is no number either
         return Unread(FieldState.INSANE, f"raw value {str(value)[:40]!r} is no number")
-    if is_blank(value):
+    if value in _BLANKS or value >= _BLANK_FROM:
         return Unread(FieldState.INSANE, f"raw value {value!r} is a mark for 'not told'")
-    return in_range(float(value) * scale, low, high)
+    scaled = float(value) * scale
+    return scaled if low <= scaled <= high else in_range(scaled, low, high)
 
 
 def in_range(value: float, low: float, high: float) -> float | Unread:

@@ -54,10 +54,8 @@ class Gpu:
 
     def read(self, function: str, *arguments: Any) -> Any:
         """Result of one call, or `Unread`; a lost device is remembered."""
-        if self.skipped is not None:
-            return Unread(FieldState.TIMEOUT, self.skipped)
-        if self.lost is not None or self.refused is not None:
-            return Unread(FieldState.ERROR, self.lost or self.refused or "")
+        if self.skipped or self.lost or self.refused:
+            return self._silence()
         started = time.monotonic()  # measures the driver, so no clock is handed in
         try:
             value = self.library.call(function, self.handle, *arguments)
@@ -68,6 +66,11 @@ class Gpu:
         if spent > self.slowest_call_seconds:
             self.slowest_call_seconds = spent
         return value
+
+    def _silence(self) -> Unread:
+        if self.skipped is not None:
+            return Unread(FieldState.TIMEOUT, self.skipped)
+        return Unread(FieldState.ERROR, self.lost or self.refused or "")
 
     def number(
         self, function: str, *arguments: Any, low: float, high: float, scale: float = 1.0

@@ -128,13 +128,17 @@ _MEMBERS = {
 }
 
 
+# The library's structures look at every attribute for byte strings, of which a field value has none.
+_attribute = ctypes.Structure.__getattribute__
+
+
 def _field_value(value: Any) -> int | float | Unread:
-    code = value.nvmlReturn
+    code = _attribute(value, "nvmlReturn")
     if code != pynvml.NVML_SUCCESS:
         return NvmlFailure(_CODES.get(code, f"Error{code}"), code).as_field()
-    kind = value.valueType
+    kind = _attribute(value, "valueType")
     member = _MEMBERS.get(kind)
     if member is None:
         return Unread(FieldState.ERROR, f"value type {kind} is not known")
-    found: int | float = getattr(value.value, member)
+    found: int | float = getattr(_attribute(value, "value"), member)
     return found

@@ -11,7 +11,7 @@ from bot.command import Command, Permission, allowed
 from bot.registry import collect
 from bot.settings import PolicySettings
 from commands import _line
-from commands._probe_names import FAMILIES, PROBES, of_family
+from commands._probe_names import FAMILIES, PROBES, args_of, of_family
 from commands._words import CHINESE
 
 WORDS = collect(commands, Command)
@@ -62,6 +62,13 @@ def test_probe_table_is_what_the_agent_carries() -> None:
         assert PROBES[name].needs_service == needs, name
         assert set(PROBES[name].takes) == {a.name for a in probe.arguments}, name
     assert set(PROBES) == set(carried)
+
+
+def test_a_family_tells_each_probe_only_what_it_takes() -> None:
+    told = args_of(of_family("gpu"), {"service": "ranker", "gpus": [0], "window_s": 5})
+    assert told["gpu_state"] == {"gpus": [0]}
+    assert told["gpu_allocator"] == {"service": "ranker", "window_s": 5}
+    assert args_of(("host_memory",), {"bogus": 1}) == {"host_memory": {"bogus": 1}}
 
 
 def test_families_hold_cheap_probes_only() -> None:

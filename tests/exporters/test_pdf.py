@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from functools import cache
+from time import process_time
 
 import pytest
 from pypdf import PdfReader
@@ -14,6 +15,7 @@ from bot.exporter import ExportOptions
 from bot.exporters.pdf import export
 from bot.report import pdf as writer
 from bot.report.charts import draw
+from bot.report.pdf import breakable, typeset
 from tests.report.sample import WITHHELD_TEXT, sample_case
 from tests.report.sample_chart import chart_spec
 
@@ -109,3 +111,19 @@ def test_without_a_chinese_font_the_report_is_english_and_says_which_font_is_mis
     assert "fonts-noto-cjk" in caplog.text
     assert "Timeline" in said
     assert not re.search("[\u4e00-\u9fff]", said)
+
+
+def test_a_word_that_no_line_holds_keeps_nobody_waiting():
+    word = "QmFzZTY0" * 5000
+    broken = breakable(f"before {word} after")
+    assert max(len(piece) for piece in broken.split("\u200b")) < 100
+    assert broken.replace("\u200b", "") == f"before {word} after"
+    began = process_time()
+    typeset(f'<p style="overflow-wrap: anywhere">{broken}</p>', "x", is_tagged=False)
+    # 40,000 letters without places to break take a minute or more.
+    assert process_time() - began < 15
+
+
+def test_ordinary_words_stay_as_they_are():
+    text = "a sha256:" + "ab" * 32 + " and 这是没有空格的中文" * 100
+    assert breakable(text) == text

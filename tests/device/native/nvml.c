@@ -103,10 +103,14 @@ NUMBER(nvmlDeviceGetCurrPcieLinkWidth, u32, "pcie_width", 16)
 NUMBER(nvmlDeviceGetMaxPcieLinkWidth, u32, "pcie_max_width", 16)
 NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, u32, "pcie_generation", 5)
 NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, u32, "pcie_max_generation", 5)
+int nvmlDeviceGetPcieThroughput(handle h, u32 counter, u32 *out) { (void)counter; ENTER(h); *out = (u32)whole(h->gpu, "pcie_kib_s", 180000); return OK; }
+/* Windows only, yet every Linux driver has it. */
+int nvmlDeviceGetDriverModel_v2(handle h, u32 *now, u32 *next) { ENTER(h); (void)now; (void)next; return NOT_SUPPORTED; }
 NUMBER(nvmlDeviceGetPcieReplayCounter, u32, "pcie_replays", 0)
 NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, u64, "reasons", 0)
 #ifndef OLD_DRIVER
 NUMBER(nvmlDeviceGetCurrentClocksEventReasons, u64, "reasons", 0)
+NUMBER(nvmlDeviceGetVirtualizationMode, u32, "virtualization", 0)
 #endif
 int nvmlDeviceGetFanSpeed(handle h, u32 *out) { (void)out; ENTER(h); return NOT_SUPPORTED; }
 
