@@ -65,8 +65,9 @@ test-packages:
 demo: demo-packages setup  ## a live incident to work through; ARGS=--headless plays it to its end
 	@$(VENV)/bin/rca-bot demo $(ARGS)
 
+# Four workers on two cores: most tests wait, for a pace of one message a second or for a deadline.
 test: test-packages setup  ## the whole test suite
-	@$(PYTHON) -m pytest -n 2 --dist loadgroup -m "not alone and not chaos" $(ARGS)
+	@$(PYTHON) -m pytest -n 4 --dist loadgroup -m "not alone and not chaos" $(ARGS)
 	@$(PYTHON) -m pytest -m "alone and not chaos" $(ARGS)$(if $(ARGS), || [ $$? = 5 ])
 
 lint: setup  ## style, types, import directions, spelling

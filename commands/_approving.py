@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from bot.command import Call, Permission, Reply, allowed
+from bot.command import Audience, Call, Permission, Reply, allowed
 from bot.domain.timeline import Draft, EntryKind
 from bot.errors import CommandError, Reason
 from bot.jobs import requests
@@ -26,7 +26,7 @@ async def ask_approval(
     nodes: Sequence[str],
     args: dict[str, Any],
 ) -> Reply:
-    """Keeps the request, so that whoever may approve finds it in their Home, and shows it to the caller."""
+    """Keeps the request, so that whoever may approve finds it in their Home, and shows it in the incident's thread."""
     waiting = Approval(
         id=hashlib.sha256(call.key.encode()).hexdigest()[:16],
         by=call.user,
@@ -48,7 +48,9 @@ async def ask_approval(
         style="danger",
         confirm=say("commands.approve_sure", what=listed),
     )
-    return notice(say("commands.needs_approval", what=listed), button)
+    reply = notice(say("commands.needs_approval", what=listed), button)
+    # Whoever may approve has to see it, and that is often not the one who asks.
+    return replace(reply, audience=Audience.THREAD) if call.incident is not None else reply
 
 
 async def approve(call: Call, services: Services, what: dict[str, Any]) -> Reply:

@@ -74,7 +74,7 @@ CHINESE: Mapping[str, str] = MappingProxyType(
 )
 
 _INCIDENT = re.compile(
-    r"^inc[\u2010-\u2015\u2212\uff0d-]?([0-9０-９]{1,9})(?![\w-])[:：,，、]?\s*", re.IGNORECASE
+    r"^inc[\u2010-\u2015\u2212\uff0d-]?([0-9０-９]{1,40})(?![\w-])[:：,，、]?\s*", re.IGNORECASE
 )
 _WIDE_INCIDENT = re.compile(r"^ＩＮＣ", re.IGNORECASE)
 # The command itself, typed once more behind a mention or copied with the line.

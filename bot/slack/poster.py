@@ -334,6 +334,9 @@ def _people(message: Message, incident: Incident | None) -> Iterable[str]:
     for key in ("by", "user"):
         if value := message.context.get(key):
             yield str(value)
+    if isinstance(text := message.context.get("text"), Mapping):
+        for wording in text.values():
+            yield from mentions(str(wording))
     if incident is None:
         return
     yield from incident.roles.values()

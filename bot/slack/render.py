@@ -52,6 +52,7 @@ class Renderer:
             "cut": _cut,
             "code": _code,
             "mono": _mono,
+            "named": _named,
         }
         self._jinja.globals |= {
             "t": _translated,
@@ -195,6 +196,12 @@ def _name(context: Context, user: object) -> str:
     """A person by name: a mention would page them."""
     names = context.get("names") or {}
     return str(names.get(str(user), user or "–"))
+
+
+@pass_context
+def _named(context: Context, value: object) -> str:
+    """A text of our own that mentions people: by name, so that it pages nobody."""
+    return slack_text.named(_shown(context, value), context.get("names") or {})
 
 
 @pass_context

@@ -164,6 +164,15 @@ def _is_own_name(head: str, label: str) -> bool:
     return bool(label) and bare.rstrip("/") == label.rstrip("/")
 
 
+def named(text: str, names: Mapping[str, str]) -> str:
+    """A text with the people it mentions by name; one who is not in `names` stays as the id.
+
+    >>> named("final already by <@U1> and <@U2>", {"U1": "lin"})
+    'final already by @lin and @U2'
+    """
+    return _MENTION.sub(lambda found: f"@{names.get(found[1], found[1])}", text)
+
+
 def mentions(text: str) -> tuple[str, ...]:
     """The ids of the people that a text mentions, each once."""
     return tuple(dict.fromkeys(_MENTION.findall(text)))

@@ -53,6 +53,8 @@ def test_word_is_found_however_it_is_typed(raw: str, word: str, rest: str) -> No
         ("ＩＮＣ－１２", "INC-12", ""),
         ("INC–12", "INC-12", ""),
         ("INC12 md", "INC-12", "md"),
+        # Not taken for "no incident named": it is answered with "no such incident".
+        (f"INC-{'9' * 26}", f"INC-{'9' * 26}", ""),
         ("INC-12-b", None, "INC-12-b"),
         ("include this", None, "include this"),
         ("inc 5 errors", None, "inc 5 errors"),

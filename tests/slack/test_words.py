@@ -64,6 +64,20 @@ async def test_heavy_probe_waits_for_somebody_who_may_approve(
         await stage.entry(lambda e: e.kind is EntryKind.PROBE)
 
 
+async def test_heavy_probe_asked_in_the_thread_is_approved_there_by_whoever_may(
+    redis_url: str, tmp_path: Path
+) -> None:
+    policy = PolicySettings(approve_heavy=("U0LEAD",))
+    async with staged(redis_url, tmp_path, policy=policy) as stage:
+        thread = await stage.start()
+        await stage.sre.say(CHANNEL, "@rca probe h2d_bandwidth on gpu-1 gpu=0", thread_ts=thread)
+        asked = await stage.reply(thread, lambda m: m.button("rca.probe.approve") is not None)
+        await stage.lead.click(CHANNEL, asked.ts, "rca.probe.approve")
+        approved = await stage.entry(lambda e: "approval" in e.data and "asked_by" in e.data)
+        assert (approved.author, approved.data["asked_by"]) == ("U0LEAD", "U0SRE")
+        await stage.entry(lambda e: e.kind is EntryKind.PROBE)
+
+
 async def test_policy_keeps_a_word_from_those_who_may_not_use_it(
     redis_url: str, tmp_path: Path
 ) -> None:
