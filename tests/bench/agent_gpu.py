@@ -198,15 +198,16 @@ async def run() -> list[str]:
     def of(name: str) -> float:
         return statistics.median(item[name] for item in rounds)
 
-    own, nvitop = of("ours"), of("nvitop")
+    # The harder of the two comparisons decides: nvitop need not find its devices again.
+    own, nvitop = of("ours"), of("nvitop, devices kept")
     verdict = "met" if own <= GOAL_RATIO * nvitop else "MISSED"
     versions = rounds[0]["versions"]
     return [
         f"8-GPU read p50: ours {own:.2f} ms; nvidia-ml-py alone {of('nvidia-ml-py alone'):.2f} ms; "
         f"nvitop {versions['nvitop']} {nvitop:.2f} ms; gpustat {versions['gpustat']} {of('gpustat'):.0f} ms",
-        f"against nvitop, which finds the devices anew as ours and gpustat do: {own / nvitop:.2f} of it "
-        f"(goal: at most {GOAL_RATIO}): {verdict}; against nvitop with its devices, names and ids kept: "
-        f"{own / of('nvitop, devices kept'):.2f}",
+        f"against nvitop with its devices, names and ids kept: {own / nvitop:.2f} of it "
+        f"(goal: at most {GOAL_RATIO}): {verdict}; where it finds them anew, as ours and gpustat do: "
+        f"{own / of('nvitop'):.2f}",
         f"steps beside the 1 s window: read {own:.1f} ms, through the child {child:.0f} ms "
         f"({child - own:+.0f}), over the wire {wire:.0f} ms ({wire - child:+.0f})",
         hung,
