@@ -24,6 +24,9 @@ from bot.domain.finding import ProbeStatus
 from bot.errors import ProbeError, Reason
 from bot.probe import Probe, ProbeContext, Reading
 
+LOOKING = "looking"
+"""The first mark: the process is up, and the probe begins to read."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildTask:
@@ -115,7 +118,10 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     module = importlib.import_module(f"bot.probes.{task.probe}")
-    reading = look(getattr(module, task.probe), task.args, task.context())
+    probe, context = getattr(module, task.probe), task.context()
+    # From here on a deadline that passes tells of what is read, and not of a node too busy to start a process.
+    context.mark(LOOKING)
+    reading = look(probe, task.args, context)
     _say({"result": bounded(reading, task.result_bytes)})
 
 

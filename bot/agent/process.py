@@ -18,7 +18,7 @@ _LOOK_SECONDS = 0.25
 
 
 class ChildProcess:
-    """A running child. `mark` is what it said last that it would read."""
+    """A running child. `mark` is what it said last that it would read; "start" until it has begun."""
 
     def __init__(
         self,

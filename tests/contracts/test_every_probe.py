@@ -372,6 +372,11 @@ def _deadline(name: str, how: str) -> float:
     return 1.5 if name == "dependency_check" else 3.0
 
 
+def _is_before_its_reading(result: ProbeResult) -> bool:
+    child = result.data.get("child")
+    return child is not None and child["at"] == "start"
+
+
 @pytest.fixture(scope="module")
 def outcomes(
     pages: dict[str, str], tmp_path_factory: pytest.TempPathFactory
@@ -394,6 +399,11 @@ def outcomes(
                 )
             )
             found |= {(result.probe, how): result for result in results}
+        for _ in range(5):
+            # A machine too busy to start so many processes at once has proven nothing yet: once more, alone.
+            for name, how in [at for at, told in found.items() if _is_before_its_reading(told)]:
+                again = await _run(provoke(name, how), PROBES[name], _deadline(name, how))
+                found[name, how] = again
         return found
 
     yield asyncio.run(everything())
@@ -414,7 +424,7 @@ def test_probe_that_cannot_look_says_why_and_finds_nothing(
     assert "\n" not in result.error
     if how == "timeout" and "child" in result.data:
         # It hung on what it read, and not before it began.
-        assert result.data["child"]["state"] != "R"
+        assert not _is_before_its_reading(result)
 
 
 @pytest.mark.parametrize("name", sorted(PROVOCATIONS))
