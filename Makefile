@@ -21,7 +21,7 @@ BENCH ?=
 SCORER ?= $(wildcard $(dir $(patsubst %/,%,$(BENCH)))score.py)
 OUT ?= predictions.json
 
-.PHONY: help setup demo test lint fix gpu bench bench-rca lab lab-packages chaos fuzz cases lock wheel clean demo-packages test-packages
+.PHONY: help setup demo test lint fix gpu bench bench-rca golden lab lab-packages chaos fuzz cases lock wheel clean demo-packages test-packages
 
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## / — /'
@@ -99,6 +99,9 @@ cases: setup  ## recorded cases: make cases CASES=DIR [OUT=predictions.json]
 	@test -n "$(CASES)" || { echo "make cases: name the folder: CASES=DIR" >&2; exit 2; }
 	@$(PYTHON) $(dir $(patsubst %/,%,$(CASES)))harness.py run $(CASES) --cmd "$(abspath $(VENV))/bin/rca-bot diagnose" --out $(OUT) --jobs 2
 	@$(PYTHON) $(dir $(patsubst %/,%,$(CASES)))harness.py score $(OUT) $(CASES)/truth.json
+
+golden: test-packages setup  ## play the recorded incident anew and renew its report; look before: make golden OUT=FOLDER
+	@$(PYTHON) -m tests.report.golden $(filter-out predictions.json,$(OUT))
 
 bench-rca: setup  ## public root-cause benchmarks: make bench-rca BENCH=DIR OUT=DIR [SCORER=FILE]
 	@test -n "$(BENCH)" && test -n "$(filter-out predictions.json,$(OUT))" || { \

@@ -20,9 +20,10 @@ from bot.errors import ConfigError
 from bot.exporters import exporters
 from bot.incidents.checklists import Checklists
 from bot.incidents.journal import Journal
+from bot.incidents.knowledge import Knowledge
 from bot.incidents.opening import Openings
 from bot.incidents.responding import Responding
-from bot.incidents.shelf import Shelf
+from bot.incidents.shelf import Known, Shelf
 from bot.inventory import Inventory, load_inventory
 from bot.jobs.beginnings import Beginnings
 from bot.jobs.outbox import Outbox
@@ -34,6 +35,7 @@ from bot.sop import lint as lint_sops
 from bot.sop import load_sop, shipped_sops
 from bot.source import Connection, TracesSource
 from bot.sources._agent_tls import agent_tls
+from bot.sources.alertmanager import Alertmanager
 from bot.sources.jaeger import Jaeger
 from bot.sources.kubernetes import Kubernetes
 from bot.sources.loki import Loki
@@ -102,6 +104,7 @@ async def open_ports(settings: Settings, store: Store) -> AsyncIterator[Diagnosi
             changes=ChangeLog(store),
             cluster=_cluster(settings, http),
             probes=agents,
+            silences=Alertmanager(connection(url)) if (url := settings.alertmanager_url) else None,
         )
 
 
@@ -179,9 +182,16 @@ def lint_knowledge(paths: Sequence[Path]) -> tuple[list[str], int]:
     return sorted(set(faults)), len(files)
 
 
-def open_shelf(settings: Settings, store: Store) -> Shelf:
-    """The checklists of a deployment: shipped and team files, with the accepted changes over them."""
-    return Shelf(store, [shipped_checklists(), *_own(settings, "checklists")])
+def open_shelf(settings: Settings, store: Store, catalogue: Catalogue | None = None) -> Shelf:
+    """The knowledge of a deployment: shipped and team files, with the accepted changes over them.
+
+    catalogue: of the files, where it was read already.
+    """
+    files = Known(
+        sop=load_sop([shipped_sops(), *_own(settings, "sops")]),
+        catalogue=catalogue or load_catalogue(settings),
+    )
+    return Shelf(store, [shipped_checklists(), *_own(settings, "checklists")], files)
 
 
 def build_services(
@@ -210,7 +220,7 @@ def build_services(
         beginnings.for_words,
     )
     responding = Responding(journal, beginnings.for_news)
-    shelf = open_shelf(settings, store)
+    shelf = open_shelf(settings, store, ports.catalogue)
     return Services(
         settings=settings,
         clock=clock,
@@ -222,8 +232,7 @@ def build_services(
         responding=responding,
         outbox=Outbox(store, clock, wake),
         ports=ports,
-        catalogue=ports.catalogue,
-        sop=load_sop([shipped_sops(), *_own(settings, "sops")]),
+        knowledge=Knowledge(store, shelf),
         exporters=exporters(),
         wake=wake,
         archive=Archive(store, journal),

@@ -235,7 +235,7 @@ class Guilt:
 class Cause:
     """One root cause of the catalogue; `id` is its file's name.
 
-    prior: share of incidents that end here, 0..1, before any evidence.
+    prior: share of incidents that end here, 0..1, before any evidence; our judgement, which the team's own past shifts.
     local: True when it sits on one node, False when it is the service's or a peer's.
     families: independent families that must support it before it may be called likely.
     """

@@ -28,6 +28,7 @@ _ENVIRONMENT = {
     "SLACK_API_URL": "slack_api_url",
     "REDIS_URL": "redis_url",
     "PROMETHEUS_URL": "prometheus_url",
+    "ALERTMANAGER_URL": "alertmanager_url",
     "LOKI_URL": "loki_url",
     "JAEGER_URL": "jaeger_url",
     "TEMPO_URL": "tempo_url",
@@ -152,6 +153,7 @@ class Settings(_Strict):
     redis_url: str | None = None
     data_dir: Path = Path(".rca")
     prometheus_url: str | None = None
+    alertmanager_url: str | None = None
     loki_url: str | None = None
     jaeger_url: str | None = None
     tempo_url: str | None = None
@@ -189,8 +191,8 @@ class Settings(_Strict):
     github: GithubSettings | None = None
 
     @field_validator(
-        "slack_api_url", "prometheus_url", "loki_url", "jaeger_url", "tempo_url", "kubernetes_url",
-        "public_url",
+        "slack_api_url", "prometheus_url", "alertmanager_url", "loki_url", "jaeger_url",
+        "tempo_url", "kubernetes_url", "public_url",
     )  # fmt: skip
     @classmethod
     def _is_http_url(cls, value: str | None) -> str | None:

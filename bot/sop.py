@@ -1,12 +1,19 @@
 """What an SOP is: named steps with a purpose, prompts and a gate; written as YAML, walked by `bot.steps`.
 
-A team's own file in `RCA_KNOWLEDGE_DIR/sops/` with the same id takes the shipped one's place.
+A team's own file in `RCA_KNOWLEDGE_DIR/sops/` with the same id takes the shipped one's place; accepted changes lie over
+either. A prompt may say for which incidents it is, and which one taught it:
+
+    - en: …
+      zh-CN: …
+      learned_from: INC-7
+      matches: [latency, 延迟]
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +27,10 @@ from bot.yaml_loader import LOADER
 
 SHIPPED = "inference"
 MOST_BYTES = 200_000
+MOST_PROMPTS = 30
+MOST_TEXT = 600
+"""Characters of one prompt: more than two sentences is no prompt but a chapter."""
+_INCIDENT = re.compile(r"INC-\d{1,9}")
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -54,23 +65,41 @@ class GateRule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """One thing that a step asks of people.
+
+    learned_from: the incident that taught it, None for one of the file's own.
+    matches: words of the symptoms that it is for, in lower case; none: for any incident.
+    """
+
+    text: Localized
+    learned_from: str | None = None
+    matches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SopStep:
     """One step: why it is there, what to do in it, and what must hold before it is left."""
 
     id: StepId
     title: Localized
     purpose: Localized
-    prompts: tuple[Localized, ...]
+    prompts: tuple[Prompt, ...]
     gate: tuple[GateRule, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sop:
-    """A procedure; `steps` holds all six, in order."""
+    """A procedure; `steps` holds all six, in order.
+
+    source: the file's own text, which changes are diffs of. version: of the accepted changes over it, 0 without any.
+    """
 
     id: str
     title: Localized
     steps: tuple[SopStep, ...]
+    source: str = ""
+    version: int = 0
 
     def step(self, step_id: str) -> SopStep | None:
         """The step of this id."""
@@ -120,10 +149,16 @@ def load_sop(folders: Sequence[Path], sop_id: str = SHIPPED) -> Sop:
         raise ConfigError(
             f"SOP {sop_id}: no {sop_id}.yaml in {', '.join(map(str, folders))}; add the file"
         )
-    sop, faults = _read(present[-1])
-    if faults or sop is None:
-        raise ConfigError(*map(str, faults))
-    return sop
+    return _good(_File(present[-1]))
+
+
+def parse_sop(text: str, path: Path, *, version: int = 0) -> Sop:
+    """The SOP of a text; `path` is named in messages, and its stem must be the id.
+
+    Raises:
+        ConfigError: it has faults; one line per fault.
+    """
+    return replace(_good(_File(path, text)), version=version)
 
 
 def lint(paths: Sequence[Path]) -> list[Fault]:
@@ -140,7 +175,7 @@ def lint(paths: Sequence[Path]) -> list[Fault]:
                     files[file] = None
         elif _is_sop(path):
             files[path] = None
-    return [fault for file in files for fault in _read(file)[1]]
+    return [fault for file in files for fault in _faults(_File(file))]
 
 
 def _is_sop(path: Path) -> bool:
@@ -152,17 +187,25 @@ def _is_sop(path: Path) -> bool:
         return False
 
 
-def _read(path: Path) -> tuple[Sop | None, list[Fault]]:
-    file = _File(path)
+def _good(file: _File) -> Sop:
     sop = file.sop()
-    return sop, sorted(file.faults, key=lambda fault: fault.line)
+    if sop is None:
+        raise ConfigError(*map(str, sorted(file.faults, key=lambda fault: fault.line)))
+    return sop
+
+
+def _faults(file: _File) -> list[Fault]:
+    file.sop()
+    return sorted(file.faults, key=lambda fault: fault.line)
 
 
 class _File:
     """One file, read node by node so that every fault has its line."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, text: str | None = None) -> None:
+        """text: in place of what lies at `path`."""
         self.path = path
+        self.text = text
         self.faults: list[Fault] = []
 
     def sop(self) -> Sop | None:
@@ -181,14 +224,17 @@ class _File:
                 top.get("steps") or root,
                 f"steps must be these six, in this order: {', '.join(StepId)}",
             )
-        return None if self.faults else Sop(id=name, title=title, steps=steps)
+        if self.faults:
+            return None
+        return Sop(id=name, title=title, steps=steps, source=self.text or "")
 
     def _compose(self) -> yaml.Node | None:
         try:
-            text = self.path.read_text(encoding="utf-8")
-            if len(text) > MOST_BYTES:
+            if self.text is None:
+                self.text = self.path.read_text(encoding="utf-8")
+            if len(self.text) > MOST_BYTES:
                 raise ValueError(f"is longer than {MOST_BYTES} characters")
-            root = yaml.compose(text, Loader=LOADER)
+            root = yaml.compose(self.text, Loader=LOADER)
         except (OSError, ValueError) as error:
             self.faults.append(Fault(path=self.path, line=1, message=f"cannot be read: {error}"))
             return None
@@ -208,15 +254,36 @@ class _File:
             id=self._choice(parts.get("id"), node, StepId),
             title=self._localized(parts.get("title"), node, "title"),
             purpose=self._localized(parts.get("purpose"), node, "purpose"),
-            prompts=tuple(
-                self._localized(item, node, "prompt")
-                for item in self._items(parts.get("prompts"), node, "prompts")
-            ),
+            prompts=self._prompts(parts.get("prompts"), node),
             gate=tuple(
                 self._choice(item, node, GateRule)
                 for item in self._items(parts.get("gate"), node, "gate")
             ),
         )
+
+    def _prompts(self, node: yaml.Node | None, owner: yaml.Node) -> tuple[Prompt, ...]:
+        found: list[Prompt] = []
+        items = self._items(node, owner, "prompts")
+        if len(items) > MOST_PROMPTS:
+            self._fault(items[MOST_PROMPTS], f"more than {MOST_PROMPTS} prompts: nobody reads on")
+        for item in items:
+            languages = (Locale.EN.value, Locale.ZH_CN.value)
+            parts = self._mapping(item, (*languages, "learned_from", "matches"))
+            words = self._items(parts["matches"], item, "matches") if "matches" in parts else []
+            learned = parts.get("learned_from")
+            prompt = Prompt(
+                text=Localized(*(self._text(parts.get(name), item, name) for name in languages)),
+                learned_from=self._text(learned, item, "learned_from") if learned else None,
+                matches=tuple(self._text(word, item, "word").lower() for word in words),
+            )
+            if learned is not None and not _INCIDENT.fullmatch(prompt.learned_from or ""):
+                self._fault(learned, "learned_from must be an incident such as INC-7")
+            if len(prompt.text.en) > MOST_TEXT or len(prompt.text.zh) > MOST_TEXT:
+                self._fault(item, f"a prompt is longer than {MOST_TEXT} characters")
+            if any(other.text == prompt.text for other in found):
+                self._fault(item, "the same prompt is given twice")
+            found.append(prompt)
+        return tuple(found)
 
     def _fault(self, node: yaml.Node, message: str) -> None:
         line = node.start_mark.line + 1

@@ -13,6 +13,7 @@ from bot.domain.change import Change
 from bot.domain.evidence import EvidenceSource, Series, SourceState
 from bot.domain.finding import ProbeResult
 from bot.domain.instant import Window
+from bot.domain.silence import SentAlert
 from bot.errors import EvidenceError, Reason
 
 T = TypeVar("T")
@@ -47,6 +48,10 @@ class LogLine:
     labels: Mapping[str, str]
     text: str
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+UNFINISHED = "rca.unfinished"
+"""Tag of a span that has no end: what it was doing hung or was killed, and how long it took nobody knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +127,14 @@ class ChangeStore(Protocol):
 
     async def between(self, start: datetime, end: datetime) -> Sequence[Change]:
         """The changes from `start` to `end`, both included."""
+        ...
+
+
+class SilencesSource(Protocol):
+    """Answers which alerts are silenced where they are sent from."""
+
+    async def alerts(self, *, timeout_seconds: float) -> tuple[SentAlert, ...]:
+        """The alerts there with the silences that cover them; nothing at all while no silence is on."""
         ...
 
 

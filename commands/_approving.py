@@ -16,6 +16,7 @@ from bot.locales import say
 from bot.message import Button
 from bot.store import approvals
 from bot.store.approvals import Approval
+from commands._may import refused, with_who_may
 from commands._reply import notice
 
 
@@ -48,7 +49,9 @@ async def ask_approval(
         style="danger",
         confirm=say("commands.approve_sure", what=listed),
     )
-    reply = notice(say("commands.needs_approval", what=listed), button)
+    asked = say("commands.needs_approval", what=listed)
+    text = with_who_may(asked, services.settings.policy, Permission.APPROVE_HEAVY)
+    reply = notice(text, button)
     # Whoever may approve has to see it, and that is often not the one who asks.
     return replace(reply, audience=Audience.THREAD) if call.incident is not None else reply
 
@@ -56,7 +59,9 @@ async def ask_approval(
 async def approve(call: Call, services: Services, what: dict[str, Any]) -> Reply:
     """Runs what was asked for, once, whoever of those who may presses first."""
     if not allowed(services.settings.policy, call.user, Permission.APPROVE_HEAVY):
-        raise CommandError(say("commands.may_not_approve"), reason=Reason.UNAUTHORISED)
+        raise CommandError(
+            refused(services.settings.policy, Permission.APPROVE_HEAVY), reason=Reason.UNAUTHORISED
+        )
     waiting = await approvals.find(services.store, str(what.get("id") or ""))
     # Taken up under this very key: the process died before it could say so.
     if waiting is None or waiting.taken not in ("", call.key):

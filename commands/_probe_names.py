@@ -16,12 +16,13 @@ CHEAP, MODERATE, HEAVY = "cheap", "moderate", "heavy"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One probe: its family, its cost, the arguments it takes, and whether it must be told a service."""
+    """One probe: its family, its cost, the arguments it takes, whether it must be told a service, and what else."""
 
     family: str
     cost: str
     needs_service: bool = False
     takes: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
 PROBES: Mapping[str, Known] = MappingProxyType(
@@ -57,9 +58,13 @@ PROBES: Mapping[str, Known] = MappingProxyType(
         "trace_health": Known("service", CHEAP, needs_service=True, takes=("service",)),
         "burst_sample": Known("service", MODERATE, takes=("service", "seconds")),
         "dependency_check": Known("service", MODERATE, needs_service=True, takes=("service",)),
-        "h2d_bandwidth": Known("gpu", HEAVY, takes=("gpu", "bytes")),
+        "h2d_bandwidth": Known("gpu", HEAVY, takes=("gpu", "bytes"), needs=("gpu",)),
         "profile": Known(
-            "service", HEAVY, needs_service=True, takes=("service", "seconds", "tool", "native")
+            "service",
+            HEAVY,
+            needs_service=True,
+            takes=("service", "seconds", "tool", "native"),
+            needs=("seconds", "tool"),
         ),
     }
 )

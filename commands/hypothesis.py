@@ -13,9 +13,14 @@ from bot.locales import say
 from bot.message import Message
 from bot.steps.confirming import why_not, with_evidence
 from commands import _line
+from commands._may import refused
 from commands._reply import DONE, notice, shown
+from commands._waiving import waive
 
-USAGE = "hypothesis list | add CAUSE|TEXT… | up N | reject N REASON… | confirm N | test N"
+USAGE = (
+    "hypothesis list | add CAUSE|TEXT… | up N | reject N REASON… | confirm N | test N"
+    " | waive LAYER REASON…"
+)
 MOST_TEXT = 500
 _WORDS = {
     "列表": "list",
@@ -28,6 +33,7 @@ _WORDS = {
     "排除": "reject",
     "确认": "confirm",
     "验证": "test",
+    "豁免": "waive",
 }
 
 
@@ -49,6 +55,8 @@ async def hypothesis(call: Call, services: Services) -> Reply:
             return await _add(
                 call, services, incident, _line.shortened(_line.said(rest), MOST_TEXT)
             )
+        case "waive":
+            return await waive(call, services, incident, rest)
         case "up" | "reject" | "confirm" | "test":
             chosen, reason = _chosen(call, incident, rest)
         case _:
@@ -92,10 +100,20 @@ async def _add(call: Call, services: Services, incident: Incident, text: str) ->
     cause = services.catalogue.causes.get(text.lower())
     title = cause.title if cause else Localized.verbatim(text)
     await services.responding.add_hypothesis(
-        incident.id, cause.id if cause else None, title, _line.via(call)
+        incident.id,
+        cause.id if cause else None,
+        title,
+        _line.via(call),
+        layers=(cause.layer,) if cause else (),
     )
     services.wake()
-    return notice(say("commands.hypothesis_added", title=title))
+    added = say("commands.hypothesis_added", title=title)
+    after = (await services.journal.load(incident.id)).incident.hypotheses
+    named = [place for place, item in enumerate(after, 1) if item.title.en == title.en]
+    if not named or named[-1] == 1:
+        return notice(added)
+    placed = say("commands.hypothesis_placed", n=named[-1])
+    return notice(Localized(f"{added.en}. {placed.en}", f"{added.zh}。{placed.zh}"))
 
 
 async def _reject(
@@ -123,7 +141,9 @@ async def _test(call: Call, services: Services, incident: Incident, chosen: Hypo
 
 async def _confirm(call: Call, services: Services, incident: Incident, chosen: Hypothesis) -> Reply:
     if not allowed(services.settings.policy, call.user, Permission.CONFIRM_CAUSE):
-        raise CommandError(say("commands.may_not_confirm"), reason=Reason.UNAUTHORISED)
+        raise CommandError(
+            refused(services.settings.policy, Permission.CONFIRM_CAUSE), reason=Reason.UNAUTHORISED
+        )
     if refusal := why_not(incident, chosen):
         raise CommandError(refusal, reason=Reason.CONFLICT)
     backed = with_evidence(incident, chosen)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from bot.command import Call, Permission, Reply, allowed, command
@@ -50,10 +50,32 @@ async def probe(call: Call, services: Services) -> Reply:
     incident = (await services.journal.load(call.incident)).incident if call.incident else None
     if any(PROBES[name].needs_service for name in names) and "service" not in args:
         args |= _service(services, incident.service if incident else None)
+    _ask_arguments(names, args)
     _ask_policy(call, services, {PROBES[name].cost for name in names})
     if any(PROBES[name].cost == HEAVY for name in names):
         return await ask_approval(call, services, names, nodes, args)
     return await _run(call, services, names, nodes, args)
+
+
+def _ask_arguments(names: Sequence[str], args: Mapping[str, Any]) -> None:
+    """Before anybody is asked for an approval: a node would only answer that an argument is missing or unknown."""
+    taken = {word for name in names for word in PROBES[name].takes}
+    for word in args:
+        if word not in taken:
+            listed = ", ".join(sorted(taken)) or "–"
+            shown = ", ".join(names)
+            raise CommandError(
+                say("commands.probe_takes", name=shown, word=word[:40], takes=listed),
+                reason=Reason.MALFORMED,
+            )
+    for name in names:
+        lacking = [f"{word}=…" for word in PROBES[name].needs if word not in args]
+        if lacking:
+            words = " ".join(lacking)
+            raise CommandError(
+                say("commands.probe_needs", name=name, words=words, usage=USAGE),
+                reason=Reason.MALFORMED,
+            )
 
 
 def _ask_policy(call: Call, services: Services, costs: Set[str]) -> None:

@@ -13,6 +13,7 @@ from bot.jobs.services import Services
 from bot.locales import say
 from bot.steps.walk import Walker, resolve_gate
 from commands import _line
+from commands._may import refused
 from commands._reply import notice
 
 
@@ -26,7 +27,9 @@ from commands._reply import notice
 async def resolve(call: Call, services: Services) -> Reply:
     """What was left open is recorded as a gate that was passed with the reason."""
     if not allowed(services.settings.policy, call.user, Permission.RESOLVE):
-        raise CommandError(say("commands.may_not_resolve"), reason=Reason.UNAUTHORISED)
+        raise CommandError(
+            refused(services.settings.policy, Permission.RESOLVE), reason=Reason.UNAUTHORISED
+        )
     reason = _line.said(call.text)
     incident_id = _line.incident_id(call)
     walker = Walker(

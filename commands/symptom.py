@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from bot.command import Call, Reply, command
 from bot.domain.incident import Incident, Scope
+from bot.domain.text import Localized
 from bot.jobs import requests
 from bot.jobs.services import Services
 from bot.locales import say
@@ -56,8 +58,12 @@ async def symptom(call: Call, services: Services) -> Reply:
     after = (await services.journal.load(incident_id)).incident
     asked = missing(after, services.sop, StepId.SYMPTOM)
     if asked:
-        return notice(say("commands.symptom_still", missing=asked[0]))
+        return notice(say("commands.symptom_still", missing=_listed(asked)))
     return notice(say("commands.symptom_kept"))
+
+
+def _listed(asked: Sequence[Localized]) -> Localized:
+    return Localized("; ".join(item.en for item in asked), "；".join(item.zh for item in asked))
 
 
 def _latest(incident: Incident) -> str | None:

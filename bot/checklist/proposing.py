@@ -36,12 +36,17 @@ class HasCauses(Protocol):
     def causes(self) -> Mapping[str, HasChecklistLines]: ...
 
 
-def fitting(incident: Incident, checklists: Mapping[str, Checklist]) -> Checklist | None:
-    """The checklist whose words occur most among the incident's symptoms and alerts; else one for any incident."""
+def words_of(incident: Incident) -> str:
+    """What title, alerts and symptoms say, in lower case: the words of `matches` are looked for in it."""
     said = [incident.title, *(alert.name for alert in incident.alerts.values())]
     for symptom in incident.symptoms:
         said += [symptom.summary.en, symptom.summary.zh, symptom.metric or ""]
-    text = " ".join(said).lower()
+    return " ".join(said).lower()
+
+
+def fitting(incident: Incident, checklists: Mapping[str, Checklist]) -> Checklist | None:
+    """The checklist whose words occur most among the incident's symptoms and alerts; else one for any incident."""
+    text = words_of(incident)
     ranked = sorted(
         checklists.values(), key=lambda item: (-sum(word in text for word in item.matches), item.id)
     )

@@ -65,6 +65,7 @@ async def examine(settings: Settings) -> list[Line]:
         ("redis", lambda: _redis(settings)),
         ("slack", lambda: _slack(settings)),
         ("prometheus", lambda: _http(settings.prometheus_url, "prometheus", "/-/ready")),
+        ("alertmanager", lambda: _alertmanager(settings)),
         ("loki", lambda: _http(settings.loki_url, "loki", "/ready")),
         ("traces", lambda: _traces(settings)),
         ("agents", lambda: _agents(settings)),
@@ -122,6 +123,15 @@ async def _http(url: str | None, name: str, path: str) -> list[Line]:
     if answer.status_code >= 400:
         return [Line(Grade.FAIL, name, f"answers {answer.status_code} at {path}; look at its log")]
     return [Line(Grade.OK, name, "answers")]
+
+
+async def _alertmanager(settings: Settings) -> list[Line]:
+    if settings.alertmanager_url is None:
+        text = (
+            "not asked for silences; set ALERTMANAGER_URL to have no reminders of silenced alerts"
+        )
+        return [Line(Grade.WARN, "alertmanager", text)]
+    return await _http(settings.alertmanager_url, "alertmanager", "/-/ready")
 
 
 async def _traces(settings: Settings) -> list[Line]:

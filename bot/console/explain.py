@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+import httpx
 import typer
 
 from bot.app import open_store, utc_now
-from bot.domain.alert import Alert, AlertGroup
-from bot.errors import BotError, Reason
+from bot.domain.alert import Alert, AlertGroup, AlertStatus
+from bot.errors import BotError, EvidenceError, Reason
 from bot.incidents import storms
 from bot.incidents.grouping import EPISODE_GAP, Decision, Grouping, is_heartbeat, keys_of, labels_of
 from bot.incidents.journal import Journal
+from bot.incidents.silencing import SENDERS, silence_of
 from bot.intake import alertmanager, grafana, pagerduty
 from bot.inventory import Inventory, load_inventory
 from bot.settings import Settings, load_settings
+from bot.source import Connection
+from bot.sources.alertmanager import Alertmanager
 from bot.store import alert_memory, index
 from bot.store.transaction import Store
+
+ASK_SECONDS = 5.0
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -76,6 +82,13 @@ async def _by_fingerprint(settings: Settings, fingerprint: str) -> list[str]:
             f"reported after {seconds:g} s of silence" if seconds else "its silence is not watched"
         )
         lines.append(f"heartbeat {beat.name}: last came {beat.last_at.isoformat()}; {limit}")
+    known = Alert(
+        fingerprint=fingerprint,
+        status=AlertStatus.FIRING,
+        labels=labels or {},
+        starts_at=utc_now(),
+    )
+    lines += await _silences(settings, [known])
     return [*lines, *(f"rule: {item}" for item in found)]
 
 
@@ -85,6 +98,8 @@ async def _by_body(settings: Settings, sender: str, group: AlertGroup | None) ->
     inventory = load_inventory(settings.nodes)
     lines = [f"sender: {sender}", *_said(settings, inventory, group)]
     lines += [_fingerprint(item) for item in group.alerts]
+    if group.intake in SENDERS:
+        lines += await _silences(settings, group.alerts)
     heartbeats = [item for item in group.alerts if is_heartbeat(item)]
     lines += [
         f"rule: heartbeat: {item.fingerprint} is recorded and opens nothing" for item in heartbeats
@@ -131,6 +146,29 @@ def _said(settings: Settings, inventory: Inventory, group: AlertGroup) -> list[s
         f"channel: {route.channel if route else 'none: set RCA_ALERT_CHANNEL or a route'}",
         *(f"silenced: {name}: {why}" for name, why in group.silenced.items()),
     ]
+
+
+async def _silences(settings: Settings, alerts: Sequence[Alert]) -> list[str]:
+    """What Alertmanager says of each alert now; where it says nothing, that this is not known."""
+    if settings.alertmanager_url is None:
+        return ["silence: unknown: Alertmanager is not asked; set ALERTMANAGER_URL"]
+    async with httpx.AsyncClient(follow_redirects=False) as http:
+        source = Alertmanager(Connection(url=settings.alertmanager_url, http=http))
+        try:
+            sent = await source.alerts(timeout_seconds=ASK_SECONDS)
+        except EvidenceError as error:
+            return [f"silence: unknown: {error}"]
+    lines = []
+    for alert in alerts:
+        silence = silence_of(alert, sent)
+        words = (
+            f"silenced in Alertmanager until {silence.until.isoformat()} by {silence.by or '–'} "
+            f"({silence.comment or 'no comment'}), silence {silence.id}; no follow-ups meanwhile"
+            if silence
+            else "none in Alertmanager covers it"
+        )
+        lines.append(f"silence: {alert.fingerprint}: {words}")
+    return lines
 
 
 def _fingerprint(alert: Alert) -> str:

@@ -24,6 +24,7 @@ _OWN_VARIABLES = (
     "SLACK_",
     "REDIS_URL",
     "PROMETHEUS_URL",
+    "ALERTMANAGER_URL",
     "LOKI_URL",
     "JAEGER_URL",
     "TEMPO_URL",

@@ -124,6 +124,7 @@ class RunFiles:
             "SLACK_SIGNING_SECRET": tokens.signing,
             "SLACK_API_URL": f"http://127.0.0.1:{ports.workspace}/api/",
             "PROMETHEUS_URL": f"http://127.0.0.1:{ports.prometheus}",
+            "ALERTMANAGER_URL": f"http://127.0.0.1:{ports.alertmanager}",
             "LOKI_URL": f"http://127.0.0.1:{ports.loki}",
             "JAEGER_URL": f"http://127.0.0.1:{ports.jaeger}",
         }

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from bot.diagnosis.collected import Collected
 from bot.diagnosis.facts import Facts
-from bot.diagnosis.trace_gaps import clock_skews, orphans
+from bot.diagnosis.trace_gaps import clock_skews, orphans, unfinished
 from bot.diagnosis.wording import quantity
 from bot.domain.evidence import BlindSpot, SourceState
 from bot.domain.finding import ProbeStatus
@@ -14,6 +14,7 @@ from bot.domain.text import Localized
 from bot.locales import say
 
 _MOST_NAMED = 4
+"""Signals that one sentence names."""
 
 
 def find_blind_spots(collected: Collected, facts: Facts) -> tuple[BlindSpot, ...]:
@@ -72,6 +73,9 @@ def _spans(collected: Collected) -> list[BlindSpot]:
     if lost := orphans(collected.spans):
         what = say("diagnosis.blind.orphans", count=str(lost))
         spots.append(BlindSpot(what=what, why=say("diagnosis.blind.parent_missing")))
+    if endless := unfinished(collected.spans):
+        what = say("guards.blind.unfinished", count=str(endless))
+        spots.append(BlindSpot(what=what, why=say("guards.blind.no_end")))
     return spots
 
 

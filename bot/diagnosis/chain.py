@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum
 
 from bot.cause import Catalogue, DeeperLink
 from bot.diagnosis.facts import Facts
@@ -13,6 +14,9 @@ from bot.diagnosis.weigh import Weighed
 
 ESTABLISHED_SUPPORT = 3.0
 """Log-odds that must speak for a link of a chain. Basis: judgement; one strong witness and one weak one."""
+
+_LEAST_LOG_ODDS = -2.5
+"""Log-odds below which a cause is no link, whatever speaks for it: what speaks against it is worth more. Basis: judgement."""
 
 _UNSEEN = 2.0
 """Log-odds of a deeper cause that nobody could look at, from which on it stays open. Basis: one strong witness."""
@@ -86,13 +90,46 @@ def undecided(weighed: Mapping[str, Weighed], facts: Facts, catalogue: Catalogue
 
 def is_established(item: Weighed) -> bool:
     """Whether enough speaks for a cause, and nothing excludes it, to be a link of a chain."""
-    return item.support >= ESTABLISHED_SUPPORT and not item.is_refuted and item.log_odds > -2.5
+    return (
+        item.support >= ESTABLISHED_SUPPORT
+        and not item.is_refuted
+        and item.log_odds > _LEAST_LOG_ODDS
+    )
+
+
+def late_links(
+    weighed: Mapping[str, Weighed], facts: Facts, catalogue: Catalogue
+) -> tuple[tuple[str, str], ...]:
+    """Pairs of an effect and what would be its cause, had that not begun clearly later."""
+    return tuple(
+        (name, link.cause)
+        for name, item in weighed.items()
+        for link in catalogue.causes[name].deeper
+        if link.cause in weighed
+        and _order(item, weighed[link.cause], link, facts, catalogue) is _Order.LATE
+    )
+
+
+class _Order(Enum):
+    """How what joins two causes lies in time."""
+
+    SHOWN = "shown"
+    UNSEEN = "unseen"
+    LATE = "late"
 
 
 def _joined(
     effect: Weighed, cause: Weighed, link: DeeperLink, facts: Facts, catalogue: Catalogue
 ) -> bool | None:
     """None when there is no link; else whether the order of the two could be shown."""
+    order = _order(effect, cause, link, facts, catalogue)
+    return None if order in (None, _Order.LATE) else order is _Order.SHOWN
+
+
+def _order(
+    effect: Weighed, cause: Weighed, link: DeeperLink, facts: Facts, catalogue: Catalogue
+) -> _Order | None:
+    """None where nothing joins the two."""
     if not (is_established(effect) and is_established(cause)):
         return None
     if effect.node is not None and cause.node is not None and effect.node != cause.node:
@@ -105,10 +142,10 @@ def _joined(
             return None
         if between.onset and effect.onset and between.onset.start > effect.onset.end + slack:
             # What joins the two began after the effect: it is another effect, or a bystander.
-            return None
+            return _Order.LATE
     if effect.onset is None or cause.onset is None:
-        return False
+        return _Order.UNSEEN
     if cause.onset.start > effect.onset.end + slack:
         # What began clearly later cannot have caused what was there before.
-        return None
-    return cause.onset.end <= effect.onset.start + slack
+        return _Order.LATE
+    return _Order.SHOWN if cause.onset.end <= effect.onset.start + slack else _Order.UNSEEN

@@ -27,6 +27,7 @@ _MOST_PANELS = 5
 _MOST_SYMPTOMS = 3
 _MOST_POINTS = 720
 _MOST_SERIES = 12
+"""What one chart holds and still can be read on a phone; points are three hours at 15 s. Basis: judgement."""
 
 
 async def symptom_chart(

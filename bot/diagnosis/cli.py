@@ -30,6 +30,8 @@ PortsOf = Callable[[Settings], AbstractAsyncContextManager[DiagnosisPorts]]
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _STATES = {SourceState.OK: "green", SourceState.EMPTY: "yellow", SourceState.UNREACHABLE: "red"}
+_LONGEST_DAYS = 30.0
+_LONGEST_CHANGES_DAYS = 365.0
 _SHOWN = 5
 _REASONS = 3
 
@@ -47,13 +49,18 @@ def register(app: typer.Typer, make_ports: PortsOf) -> None:
         heavy: Annotated[
             bool, typer.Option("--heavy", help="Also run heavy probes; you are the approver.")
         ] = False,
+        changes: Annotated[
+            str, typer.Option(help="How far back changes are searched, for example 7d, 30d.")
+        ] = "7d",
         as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     ) -> None:
         """Collects evidence from all configured sources and prints the ranked causes."""
         moment = read_moment(at)
         seconds = read_duration(window)
+        back = read_duration(changes, "--changes", days=_LONGEST_CHANGES_DAYS)
         settings = load_settings()
-        diagnosis = asyncio.run(_run(settings, make_ports, service, moment, seconds, heavy=heavy))
+        request = _request(service, moment, seconds, back, heavy=heavy)
+        diagnosis = asyncio.run(_run(settings, make_ports, request))
         if as_json:
             typer.echo(
                 json.dumps(
@@ -66,37 +73,33 @@ def register(app: typer.Typer, make_ports: PortsOf) -> None:
             show(diagnosis, Console(), settings.locale)
 
 
-async def _run(
-    settings: Settings,
-    make_ports: PortsOf,
-    service: str,
-    at: datetime,
-    seconds: float,
-    *,
-    heavy: bool,
-) -> Diagnosis:
+def _request(
+    service: str, at: datetime, window: float, changes: float, *, heavy: bool
+) -> DiagnosisRequest:
+    caller = getpass.getuser()
+    return DiagnosisRequest(
+        service=service,
+        at=at,
+        window_seconds=window,
+        allow_heavy=heavy,
+        approver=caller if heavy else None,
+        subject=caller,
+        changes_back_seconds=changes,
+    )
+
+
+async def _run(settings: Settings, make_ports: PortsOf, request: DiagnosisRequest) -> Diagnosis:
     async with make_ports(settings) as ports:
-        if service not in ports.inventory.services:
+        if request.service not in ports.inventory.services:
             known = ", ".join(sorted(ports.inventory.services)) or "none"
             raise CommandError(
                 Localized.verbatim(
-                    f"service {service!r} is not in the inventory; "
+                    f"service {request.service!r} is not in the inventory; "
                     f"known: {known}; add it to the file of RCA_NODES"
                 ),
                 reason=Reason.NOT_FOUND,
             )
-        caller = getpass.getuser()
-        return await diagnose(
-            DiagnosisRequest(
-                service=service,
-                at=at,
-                window_seconds=seconds,
-                allow_heavy=heavy,
-                approver=caller if heavy else None,
-                subject=caller,
-            ),
-            ports,
-        )
+        return await diagnose(request, ports)
 
 
 def read_moment(text: str) -> datetime:
@@ -113,21 +116,21 @@ def read_moment(text: str) -> datetime:
         ) from error
 
 
-def read_duration(text: str) -> float:
+def read_duration(text: str, option: str = "--window", days: float = _LONGEST_DAYS) -> float:
     """Seconds of a duration like `90m`.
 
     Raises:
-        typer.BadParameter: it is none, or not between a minute and thirty days.
+        typer.BadParameter: it is none, or not between a minute and `days`.
 
     >>> read_duration("1h30m")
     5400.0
     """
     parts = re.findall(r"(\d+(?:\.\d+)?)([smhd])", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise typer.BadParameter(f"--window: {text!r} is no duration; write it like 90m, 1h or 2d")
+        raise typer.BadParameter(f"{option}: {text!r} is no duration; write it like 90m, 1h or 2d")
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
-    if not 60 <= seconds <= 30 * 86_400:
-        raise typer.BadParameter("--window: must be between 1m and 30d")
+    if not 60 <= seconds <= days * 86_400:
+        raise typer.BadParameter(f"{option}: must be between 1m and {days:g}d")
     return seconds
 
 
@@ -161,12 +164,17 @@ def show(diagnosis: Diagnosis, console: Console, locale: Locale) -> None:
         )
     console.print(table, markup=False)
     first = diagnosis.hypotheses[0] if diagnosis.hypotheses else None
-    if first and first.next_experiment and first.next_experiment.probe:
-        step = first.next_experiment
-        console.print(
-            f"{word('next')}: {step.probe} {step.node or ''} - {step.expects.in_locale(locale)}",
-            markup=False,
-        )
+    if first and (step := first.next_experiment):
+        console.print(f"{word('next')}: {step.probe or step.query} {step.node or ''}", markup=False)
+        console.print(f"  + {step.expects.in_locale(locale)}", markup=False)
+        console.print(f"  - {step.would_refute.in_locale(locale)}", markup=False)
+    for layer in diagnosis.layers:
+        name = translate(locale, f"guards.name.{layer.layer.value}")
+        state = translate(locale, f"guards.state.{layer.state.value}")
+        console.print(f"{name}: {state} - {layer.why.in_locale(locale)}", markup=False)
+    for note in diagnosis.guards:
+        kind = translate(locale, f"guards.kind.{note.kind.value}")
+        console.print(f"{kind}: {note.text.in_locale(locale)}", markup=False)
     states = "  ".join(
         f"[{_STATES[state]}]{name} {state.value}[/]" for name, state in diagnosis.sources.items()
     )

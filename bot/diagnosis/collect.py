@@ -25,7 +25,14 @@ T = TypeVar("T")
 
 _TRACE_SLICES = 12
 _TRACES_PER_SLICE = 12
+"""Traces are sampled evenly over the window: so many slices, and so many of each.
+
+Basis: judgement; enough for the middle and the tail of every operation.
+"""
+
 _PROBE_SECONDS = 6.0
+"""What a probe may take of the eight seconds of a collection; the longest moderate one samples for four."""
+
 _WINDOW_SHARE = 0.3
 """Share of the deadline that logs and traces wait to learn how far back there is anything to read."""
 
@@ -201,6 +208,13 @@ async def _traces(request: DiagnosisRequest, ports: DiagnosisPorts, progress: Pr
     )  # fmt: skip
     seen: set[tuple[str, str]] = set()
     for answer in answers:
+        progress.gaps.extend(
+            Gap(
+                source=EvidenceSource.TRACES, plugin="traces", query=answer.query,
+                reason=Reason.NOT_FOUND.value, detail=note,
+            )
+            for note in answer.partial
+        )  # fmt: skip
         for span in answer.items:
             if (span.trace_id, span.span_id) not in seen:
                 seen.add((span.trace_id, span.span_id))

@@ -15,7 +15,11 @@ from bot.inventory import Service
 from bot.source import LogLine, LogsSource
 
 _MOST_LINES = 5_000
+"""Lines of one query. Source: Loki's default limit of entries per query (`max_entries_limit_per_query`)."""
+
 _SINCE_START_SECONDS = 86_400.0
+"""How long ago a process may have started for its first lines to be looked for. Basis: judgement."""
+
 _LOUD = 'level=~"(?i)(warn|err|crit|fatal|alert|panic).*"'
 
 

@@ -25,6 +25,8 @@ from bot.source import MetricsSource, Span
 
 _QUANTILE = re.compile(r"histogram_quantile\([\d.]+, (sum by \(le\) \(.+\))\)")
 _USUAL_RESOLUTION = 15.0
+"""Taken where nobody can tell the scrape interval. Source: the interval of Prometheus' example configuration."""
+
 _MOST_POINTS = 720
 """Points per series that are enough to see an onset and to draw it."""
 
@@ -32,6 +34,10 @@ _DAY = 86_400.0
 _HISTORY_STEP = 300.0
 _HISTORY_RATE = 600.0
 _TREND_SECONDS = 6 * 3_600.0
+"""Other days are read by five-minute levels over ten-minute rates; growth over six hours. Basis: judgement: a
+leak that kills within a shift shows.
+"""
+
 _FEWEST_GAPS = 3
 _SHORT_HISTORY = 0.8
 _MOST_RECORDED = 3

@@ -12,6 +12,7 @@ from bot.diagnosis.components.evidence import RankedComponent
 from bot.diagnosis.components.incident import faulty_component
 from bot.diagnosis.experiments import next_experiments
 from bot.diagnosis.facts import Facts, establish
+from bot.diagnosis.guards import guard_notes
 from bot.diagnosis.layers import judge_layers
 from bot.diagnosis.priors import Priors, contribution_of
 from bot.diagnosis.rank import Ranked, rank
@@ -35,6 +36,8 @@ from bot.inventory import Service
 from bot.locales import say
 
 _MOST_MISSING = 8
+"""What nobody could look at, at most so many a candidate; the weightiest first."""
+
 _KIND_NAMES = frozenset(kind.value for kind in SymptomKind)
 
 
@@ -66,7 +69,12 @@ def assess(
         and bool(facts.incident.kinds),
     )
     hypotheses = tuple(
-        _hypothesis(item, facts, service, symptoms, experiments.get(item.cause), evidence, behind)
+        replace(
+            _hypothesis(
+                item, facts, service, symptoms, experiments.get(item.cause), evidence, behind
+            ),
+            layers=_layers_of(item, catalogue),
+        )
         for item in ranked
     )
     if priors is not None:
@@ -85,11 +93,12 @@ def assess(
         window=collected.window,
         symptoms=symptoms,
         hypotheses=hypotheses,
-        layers=judge_layers(facts, catalogue),
+        layers=judge_layers(facts, catalogue, collected),
         sources=collected.states,
         blind_spots=find_blind_spots(collected, facts),
         evidence=tuple(evidence[key] for key in sorted(evidence)),
         gaps=collected.gaps,
+        guards=guard_notes(ranked, hypotheses, facts, catalogue, collected),
     )
 
 
@@ -145,6 +154,12 @@ def _hypothesis(
             if symptom.id in kinds or symptom.id not in _KIND_NAMES
         ),
     )
+
+
+def _layers_of(item: Ranked, catalogue: Catalogue) -> tuple[Layer, ...]:
+    """The layers that must have been looked at before the cause may be confirmed: those of its chain, each once."""
+    links = [catalogue.causes[name] for name in item.chain.links if name in catalogue.causes]
+    return tuple(dict.fromkeys(link.layer for link in links))
 
 
 def _with_past(

@@ -20,6 +20,10 @@ from bot.locales import say
 
 _COST = {Cost.CHEAP: 1.0, Cost.MODERATE: 1.5, Cost.HEAVY: 4.0}
 _LEADING = 4
+"""What the information of a test is divided by, and how many candidates it is to tell apart. Basis: judgement: a
+heavy one disturbs.
+"""
+
 _FORESEEN = 0.9
 """How often a cause that predicts a result is taken to produce it. Basis: judgement."""
 

@@ -129,7 +129,10 @@ class Bench:
         onsets = [item.onset for item in held if item.onset is not None]
         return Judgement(
             verdict=_verdict(is_true),
-            evidence=tuple(evidence_of(item, abnormal=is_true and not calm) for item in chosen),
+            evidence=tuple(
+                evidence_of(item, abnormal=is_true and not calm and _is_odd(test, item))
+                for item in chosen
+            ),
             onset=min(onsets, key=lambda window: window.end) if is_true and onsets else None,
         )
 
@@ -286,6 +289,11 @@ class Bench:
                     for item in self.facts.observations.get(name, ())
                     if self.node in (None, item.entity.node) and item.moved() is Movement.UP
                 )
+
+
+def _is_odd(test: SignalTest, item: Observation) -> bool:
+    """Whether a test that holds tells of something odd: a figure that stays below a bound, as ever, does not."""
+    return test.movement is not Movement.BELOW or item.moved(ratio=1.1) is not Movement.FLAT
 
 
 def _holds(test: SignalTest, item: Observation) -> bool | None:

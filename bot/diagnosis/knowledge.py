@@ -50,6 +50,22 @@ def load_causes(directories: Sequence[Path]) -> Catalogue:
     return catalogue
 
 
+def with_cause(catalogue: Catalogue, path: Path, text: str) -> Catalogue:
+    """The catalogue with one more cause, judged as `lint` judges its file.
+
+    Raises:
+        ConfigError: with one `file:line: message` per fault.
+    """
+    reader = Reader.of(path, text)
+    if not reader.faults:
+        cause = read_cause(reader)
+        causes = {**catalogue.causes, cause.id: cause}
+        _cross_check(cause, reader, causes, dict(catalogue.signals), dict(catalogue.findings))
+        if not reader.faults:
+            return replace(catalogue, causes=dict(sorted(causes.items())))
+    raise ConfigError(*map(str, reader.faults))
+
+
 def lint(paths: Iterable[Path]) -> list[Fault]:
     """The faults of cause files or directories of them, judged together with the shipped knowledge."""
     directories = [shipped_causes()]

@@ -43,13 +43,23 @@ class Reader:
     @classmethod
     def open(cls, path: Path) -> Reader:
         """Reads a file; one that cannot be read has its fault and no data."""
-        reader = cls(path)
         try:
             text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reader = cls(path)
+            reader.faults.append(Fault(path=path, line=1, message=f"cannot be read: {error}"))
+            return reader
+        return cls.of(path, text)
+
+    @classmethod
+    def of(cls, path: Path, text: str) -> Reader:
+        """Reads a text in a file's place; `path` is named in its faults."""
+        reader = cls(path)
+        try:
             if len(text) > MOST_BYTES:
                 raise ValueError(f"longer than {MOST_BYTES} characters")
             node = yaml.compose(text, Loader=LOADER)
-        except (OSError, UnicodeDecodeError, ValueError) as error:
+        except ValueError as error:
             reader.faults.append(Fault(path=path, line=1, message=f"cannot be read: {error}"))
             return reader
         except yaml.YAMLError as error:

@@ -14,11 +14,16 @@ from bot.domain.instant import Window
 
 FEWEST_BEFORE = 5
 FEWEST_DURING = 3
+"""Samples below which a level is unknown. Basis: judgement: five give a median with quartiles, three outvote one
+stray.
+"""
+
 _SIGNIFICANT = 4.0
 """Robust standard deviations that a shift must exceed. Basis: judgement; three is passed by daily rhythm."""
 
 
 _STOPPED_RATIO = 0.03
+"""What may be left of something that has stopped. Basis: judgement: a retry now and then."""
 
 _FEWEST_LINES = 12.0
 """Lines that must have been due before their absence says something: by chance none comes once in 160,000 times.

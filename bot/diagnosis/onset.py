@@ -13,6 +13,7 @@ _CLEAR = 6.0
 """Robust deviations by which the level after a shift must differ from that before. Basis: judgement."""
 
 _FEWEST = 5
+"""Values on either side, below which nobody can speak of a level. Basis: judgement."""
 
 
 def earliest_onset(series: Iterable[Series], component: str, until: datetime) -> datetime | None:

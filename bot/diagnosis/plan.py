@@ -20,6 +20,10 @@ _SERVICE_PROBES = frozenset(
 )  # fmt: skip
 _HEAVY_PROBES = frozenset({"golden_set", "h2d_bandwidth"})
 _SHORTEST_WORD = 3
+"""Letters of a part of the service's name that may name its model. Basis: judgement: shorter parts are found in
+everything.
+"""
+
 _ON_DEMAND = frozenset({"profile"})
 """Probes whose result is a file for a person; they rank nothing and run only when somebody asks."""
 

@@ -20,6 +20,7 @@ PSEUDO_INCIDENTS = 100.0
 """Incidents that the catalogue's priors are worth beside the team's own. Basis: judgement."""
 
 _LEAST_SHOWN = 0.05
+"""A shift below this many log-odds changes no digit that people see; it is not shown. Basis: judgement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

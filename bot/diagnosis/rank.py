@@ -19,24 +19,38 @@ LIKELY = 0.7
 _ONE_FAMILY = 0.65
 _NO_FAMILY = 0.3
 _REFUTED_SHARE = 0.05
+"""Most that a cause may have with fewer independent families than it asks for, with none, and with a live
+refuter. Basis: judgement: the first is just below `LIKELY`, the last is what a mistaken refuter should cost.
+"""
+
 _UNDECIDED = 0.0
-"""Log-odds of `not_established` while a symptom is seen; a cause with its prior needs about three to pass it."""
+"""Log-odds of `not_established` while a symptom is seen; a cause with its prior needs about three to pass it.
+
+Basis: judgement; three are one strong witness and one weak one.
+"""
 
 _NOTHING_SEEN = 3.0
-"""Log-odds of `not_established` while nothing that users notice deviates and nobody says that it does."""
+"""Log-odds of `not_established` while nothing that users notice deviates and nobody says that it does.
+
+Basis: judgement; twenty to one that there is no incident where nobody notices one.
+"""
 
 _BENEATH = 2.0
-"""How far the other links of a chain stay beneath its root, in log-odds."""
+"""How far the other links of a chain stay beneath its root, in log-odds. Basis: judgement; one witness."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """One candidate with its share; `weighed` is None for `not_established`."""
+    """One candidate with its share; `weighed` is None for `not_established`.
+
+    most: the share at which a guard held it back, None where none did.
+    """
 
     cause: str
     probability: float
     weighed: Weighed | None
     chain: Chain
+    most: float | None = None
 
 
 def rank(facts: Facts, catalogue: Catalogue, priors: Priors | None = None) -> tuple[Ranked, ...]:
@@ -51,13 +65,16 @@ def rank(facts: Facts, catalogue: Catalogue, priors: Priors | None = None) -> tu
     seen = facts.incident.is_seen or facts.is_declared
     scores[NOT_ESTABLISHED] = _UNDECIDED if seen else _NOTHING_SEEN
     shares = _softmax(scores)
-    shares = _capped(shares, weighed, undecided(weighed, facts, catalogue))
+    limits = _limits(weighed, undecided(weighed, facts, catalogue))
+    held = {name: most for name, most in limits.items() if shares[name] > most}
+    shares = _capped(shares, held)
     ranked = [
         Ranked(
             cause=name,
             probability=share,
             weighed=weighed.get(name),
             chain=chains.get(name, Chain(links=(name,))),
+            most=held.get(name),
         )
         for name, share in shares.items()
     ]
@@ -96,20 +113,23 @@ def _softmax(scores: Mapping[str, float]) -> dict[str, float]:
     return {name: part / total for name, part in parts.items()}
 
 
-def _capped(
-    shares: Mapping[str, float], weighed: Mapping[str, Weighed], open_below: frozenset[str]
-) -> dict[str, float]:
+def _limits(weighed: Mapping[str, Weighed], open_below: frozenset[str]) -> dict[str, float]:
+    """The most that each cause may have where something is missing that would carry more."""
+    limits: dict[str, float] = {}
+    for name, item in weighed.items():
+        if item.is_refuted:
+            limits[name] = _REFUTED_SHARE
+        elif len(item.families) < item.cause.families:
+            limits[name] = _ONE_FAMILY if item.families else _NO_FAMILY
+        elif name in open_below:
+            limits[name] = _ONE_FAMILY
+    return limits
+
+
+def _capped(shares: Mapping[str, float], held: Mapping[str, float]) -> dict[str, float]:
     """Holds back what is not carried; the surplus goes to `not_established`."""
     kept = dict(shares)
-    for name, item in weighed.items():
-        most = 1.0
-        if item.is_refuted:
-            most = _REFUTED_SHARE
-        elif len(item.families) < item.cause.families:
-            most = _ONE_FAMILY if item.families else _NO_FAMILY
-        elif name in open_below:
-            most = _ONE_FAMILY
-        if kept[name] > most:
-            kept[NOT_ESTABLISHED] += kept[name] - most
-            kept[name] = most
+    for name, most in held.items():
+        kept[NOT_ESTABLISHED] += kept[name] - most
+        kept[name] = most
     return kept

@@ -25,6 +25,7 @@ _KEYS = (
     "deeper",
 )  # fmt: skip
 _STRONGEST = 6.0
+"""Largest weight that a file may give: odds of four hundred, more than any single observation carries."""
 
 
 def read_cause(reader: Reader) -> Cause:

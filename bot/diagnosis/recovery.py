@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from bot.cause import Movement
+from bot.cause import Movement, SymptomKind
 from bot.diagnosis.collect import collect_symptoms
 from bot.diagnosis.collected import Collected
 from bot.diagnosis.observation import Observation, observe
@@ -21,6 +22,8 @@ from bot.locales import say
 
 _BACK = 0.3
 """Share of the way from usual to worst within which a level counts as back. Basis: judgement."""
+
+_MOST_CITED = 5
 
 
 class SymptomState(StrEnum):
@@ -67,7 +70,7 @@ def judge_recovery(
     if began is None or began >= since:
         began = min(since, incident.window.start)
     still: list[Observation] = []
-    cleared: list[Observation] = []
+    cleared: list[tuple[Observation, Observation]] = []
     few = False
     for name, reading in collected.now.items():
         signal = collected.signal(name, ports.catalogue)
@@ -87,16 +90,23 @@ def judge_recovery(
             if now.during is None or now.before is None:
                 few = True
             elif _is_back(sick, now):
-                cleared.append(now)
+                cleared.append((sick, now))
             else:
                 still.append(now)
     if still:
-        return _check(SymptomState.FOUND, max(still, key=lambda item: abs(item.deviation)))
+        return _check(SymptomState.FOUND, [max(still, key=lambda item: abs(item.deviation))])
     if few or (collected.request.at - since) < timedelta(seconds=2 * collected.rate_seconds):
         return _unknown(say("diagnosis.symptom_check.too_few"))
     if cleared:
-        return _check(SymptomState.CLEARED, cleared[0])
+        # What users feel is told first, and of that what was worst; the others are cited beside it.
+        cleared.sort(key=lambda pair: (_rank(pair[0]), -abs(pair[0].deviation)))
+        return _check(SymptomState.CLEARED, [now for _, now in cleared[:_MOST_CITED]])
     return _unknown(say("diagnosis.symptom_check.no_metric"))
+
+
+def _rank(item: Observation) -> int:
+    kinds = list(SymptomKind)
+    return kinds.index(item.signal.symptom) if item.signal.symptom else len(kinds)
 
 
 def _against(now: Observation, sick: Observation) -> Observation:
@@ -123,7 +133,8 @@ def _is_back(sick: Observation, now: Observation) -> bool:
     return sick.delta != 0 and abs(now.delta) <= _BACK * abs(sick.delta)
 
 
-def _check(state: SymptomState, item: Observation) -> SymptomCheck:
+def _check(state: SymptomState, items: Sequence[Observation]) -> SymptomCheck:
+    item = items[0]
     unit = item.signal.unit
     return SymptomCheck(
         state=state,
@@ -133,7 +144,7 @@ def _check(state: SymptomState, item: Observation) -> SymptomCheck:
             now=quantity(item.during.middle, unit) if item.during else "-",
             usual=quantity(item.before.middle, unit) if item.before else "-",
         ),
-        evidence=(evidence_of(item, abnormal=state is SymptomState.FOUND),),
+        evidence=tuple(evidence_of(one, abnormal=state is SymptomState.FOUND) for one in items),
     )
 
 

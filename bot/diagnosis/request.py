@@ -15,8 +15,12 @@ from bot.source import (
     LogsSource,
     MetricsSource,
     ProbeRunner,
+    SilencesSource,
     TracesSource,
 )
+
+CHANGES_BACK_SECONDS = 7 * 86_400.0
+"""How far back changes are searched unless somebody asks for more: a weekly release is in it. Basis: design rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +46,7 @@ class DiagnosisRequest:
     approver: str | None = None
     subject: str = "system"
     deadline_seconds: float = 8.0
-    changes_back_seconds: float = 7 * 86_400.0
+    changes_back_seconds: float = CHANGES_BACK_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,7 @@ class DiagnosisPorts:
     """Where the engine looks; a source that is not configured is None and counts as not looked at.
 
     cluster: events that the cluster itself records, beside the changes that people announce.
+    silences: which alerts are silenced at their sender; no evidence, the engine does not ask it.
     """
 
     inventory: Inventory
@@ -61,6 +66,7 @@ class DiagnosisPorts:
     changes: ChangeStore | None = None
     cluster: EventsSource | None = None
     probes: ProbeRunner | None = None
+    silences: SilencesSource | None = None
 
     def service(self, name: str) -> Service:
         """The inventory's entry, or a bare one when the service is not listed."""

@@ -35,7 +35,7 @@ _STANDING = 1.6
 """How many times the better of two other days a level must be to count as wrong all along. Basis: judgement."""
 
 _WITHOUT_SYMPTOM = 0.25
-"""Share of the window that stands for the incident when nothing deviates."""
+"""Share of the window that stands for the incident when nothing deviates. Basis: judgement; a quarter of an hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-from bot.source import Span
+from bot.source import UNFINISHED, Span
 
 _LEAST_SKEW_US = 10_000
 """A difference of clocks below this is the precision of NTP on a quiet network and tells nothing."""
@@ -35,6 +35,11 @@ def clock_skews(spans: Iterable[Span]) -> Mapping[tuple[str, str], float]:
 def orphans(spans: Iterable[Span]) -> int:
     """How many spans name a parent that was not recorded."""
     return sum(span.parent_missing for span in spans)
+
+
+def unfinished(spans: Iterable[Span]) -> int:
+    """How many spans have no end."""
+    return sum(span.tags.get(UNFINISHED) == "true" for span in spans)
 
 
 def _low(span: Span) -> str:

@@ -36,6 +36,10 @@ _PHASES = (
 )
 _FEWEST_BEFORE = 3
 _FEWEST_DURING = 3
+"""Traces on either side below which a path is not compared. Basis: judgement; one stray is outvoted."""
+
+_LEAST_TRACES = 1.5
+"""Traces that must have been due for their number to be compared. Basis: judgement; one is chance."""
 
 _FEWEST_FOR_RHYTHM, _DUE, _SILENCE_SECONDS = 12, 12, 600.0
 """Traces from which a rhythm is told, traces that must have been due, and a silence that is no late delivery.
@@ -153,7 +157,7 @@ def _count(
     if signal is None or len(before) < _FEWEST_BEFORE or quiet <= 0:
         return
     expected = len(before) / quiet * incident.seconds
-    if expected < 1.5:
+    if expected < _LEAST_TRACES:
         return
     level = spread([expected])
     yield Observation(

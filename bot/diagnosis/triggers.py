@@ -19,6 +19,10 @@ from bot.locales import say
 
 _FRESH = timedelta(minutes=30)
 _ENOUGH = 2.5
+"""Until when a change counts as fresh (worth least of all), and the score from which one is named. Basis:
+judgement.
+"""
+
 _ABLE, _INERT = 1.5, -2.0
 """What an ability that fits adds, and what a change of tests, documents or looks loses. Basis: judgement."""
 

@@ -7,11 +7,20 @@ from dataclasses import replace
 from bot.domain.alert import Alert
 from bot.domain.incident import FollowupState, Incident
 from bot.domain.instant import parse_rfc3339
+from bot.domain.silence import Hearing, Silence
 from bot.domain.timeline import Entry
 
 
 def fold_alert(incident: Incident, entry: Entry) -> Incident:
     """The incident after news of an alert."""
+    if entry.op == "hearing":
+        # Asked for by the bot: no notification.
+        silenced = {
+            name: Silence.from_json(item)
+            for name, item in (entry.data.get("silenced") or {}).items()
+        }
+        hearing = Hearing(silenced=silenced, is_known=bool(entry.data.get("is_known")))
+        return replace(incident, hearing=hearing)
     # The entries of one notification have its moment; it counts once, however many alerts it carried.
     notifications = incident.alert_notifications + (entry.at != incident.notified_at)
     incident = replace(incident, alert_notifications=notifications, notified_at=entry.at)

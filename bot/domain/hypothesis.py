@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from bot.domain.evidence import BlindSpot, Evidence, EvidenceSource, Gap, SourceState
+from bot.domain.guard import GuardNote
 from bot.domain.instant import Window, parse_rfc3339, to_rfc3339
 from bot.domain.text import Localized
 
@@ -188,6 +189,7 @@ class Hypothesis:
     probability: 0..1; all hypotheses of a ranking sum to 1.
     chain: cause ids, effect first, root last; begins or ends with `cause` (the root is the deepest link).
     explains: ids of the symptoms that this cause can produce.
+    layers: of the links of its chain, effect first; none for a cause that a responder put into words.
     """
 
     cause: str
@@ -202,6 +204,7 @@ class Hypothesis:
     trigger: Trigger | None = None
     next_experiment: NextExperiment | None = None
     explains: tuple[str, ...] = ()
+    layers: tuple[Layer, ...] = ()
     status: HypothesisStatus = HypothesisStatus.CANDIDATE
     reason: str | None = None
 
@@ -220,6 +223,7 @@ class Hypothesis:
             "trigger": self.trigger.to_json() if self.trigger else None,
             "next_experiment": self.next_experiment.to_json() if self.next_experiment else None,
             "explains": list(self.explains),
+            "layers": [item.value for item in self.layers],
             "status": self.status.value,
             "reason": self.reason,
         }
@@ -242,6 +246,7 @@ class Hypothesis:
             trigger=Trigger.from_json(trigger) if trigger else None,
             next_experiment=NextExperiment.from_json(experiment) if experiment else None,
             explains=tuple(value.get("explains") or ()),
+            layers=tuple(Layer(item) for item in value.get("layers") or ()),
             status=HypothesisStatus(value.get("status", "candidate")),
             reason=value.get("reason"),
         )
@@ -275,6 +280,7 @@ class Diagnosis:
 
     sources: state of `metrics`, `logs`, `traces`, `events`, `probes`.
     hypotheses: best first, `not_established` among them; probabilities sum to 1.
+    guards: what kept the ranking honest this time, in the order in which it is to be read.
     """
 
     service: str
@@ -287,3 +293,4 @@ class Diagnosis:
     blind_spots: tuple[BlindSpot, ...]
     evidence: tuple[Evidence, ...]
     gaps: tuple[Gap, ...]
+    guards: tuple[GuardNote, ...] = ()

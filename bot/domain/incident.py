@@ -13,10 +13,13 @@ from bot.domain.alert import Alert
 from bot.domain.change import Change
 from bot.domain.checklist import ChecklistChange, CheckRun, UsedChecklist
 from bot.domain.evidence import BlindSpot, Evidence, Gap, SourceState
+from bot.domain.guard import GuardNote
 from bot.domain.hypothesis import Hypothesis, LayerVerdict, Symptom, Trigger
 from bot.domain.precedent import Drill, Precedent, Recurrence
 from bot.domain.responder import Role, Severity
+from bot.domain.silence import Hearing
 from bot.domain.text import Locale, Localized
+from bot.domain.waiver import Waiver
 
 
 class IncidentStatus(StrEnum):
@@ -150,9 +153,11 @@ class Incident:
 
     alert_groups: sender's way in and group key of every notification that was taken in.
     alerts_left_out: alerts that the sender itself left out of its newest notification.
+    hearing: which of its alerts are silenced at their sender; None where that was never asked or never news.
     notified_at: when a notification said something new last; alert_notifications: how many came.
     active_at: when a person or the procedure moved last. evidence_at: when the sources were asked last.
     storm_of: the storm that lists this incident, while it has no message of its own. storm: what a storm lists.
+    changes_back_seconds: how far back people had changes searched; None: as far as the engine does by itself.
     precedents: earlier incidents that look alike. drill: set when this is an exercise.
     """
 
@@ -176,6 +181,7 @@ class Incident:
     notified_at: datetime | None = None
     alert_groups: frozenset[tuple[str, str]] = frozenset()
     alerts_left_out: int = 0
+    hearing: Hearing | None = None
     active_at: datetime | None = None
     evidence_at: datetime | None = None
     recurrence_of: str | None = None
@@ -190,7 +196,10 @@ class Incident:
     sources: Mapping[str, SourceState] = field(default_factory=dict)
     layers: tuple[LayerVerdict, ...] = ()
     blind_spots: tuple[BlindSpot, ...] = ()
+    guards: tuple[GuardNote, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
     changes: tuple[Change, ...] = ()
+    changes_back_seconds: float | None = None
     hypotheses: tuple[Hypothesis, ...] = ()
     experiments: tuple[Experiment, ...] = ()
     root_cause: RootCause | None = None

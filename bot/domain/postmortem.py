@@ -13,6 +13,7 @@ from bot.domain.change import Change
 from bot.domain.checklist import ChecklistChange, CheckRun, ProposalStatus
 from bot.domain.evidence import BlindSpot, Evidence, Gap, SourceState
 from bot.domain.finding import ProbeResult
+from bot.domain.guard import GuardNote
 from bot.domain.hypothesis import Hypothesis, LayerVerdict, Symptom
 from bot.domain.incident import (
     Experiment,
@@ -280,6 +281,7 @@ class Postmortem:
     durations: seconds from the opening, None where it did not happen.
     helped / misled: evidence ids that pointed at the confirmed cause / only at causes that fell.
     checks: of the checklist, with what each came to. precedents, recurrences: earlier incidents, never a claim.
+    guards: what kept the last ranking honest.
     masked: kind of secret to how many different values were masked; empty until the report was redacted.
     """
 
@@ -317,6 +319,7 @@ class Postmortem:
     checks: tuple[CheckRun, ...] = ()
     precedents: tuple[Precedent, ...] = ()
     recurrences: tuple[Recurrence, ...] = ()
+    guards: tuple[GuardNote, ...] = ()
     is_drill: bool = False
     is_redacted: bool = False
     masked: Mapping[str, int] = field(default_factory=dict)

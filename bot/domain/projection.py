@@ -13,7 +13,15 @@ from bot.domain.alert_news import fold_alert, fold_followup
 from bot.domain.change import Change
 from bot.domain.checklist_news import fold_checklist
 from bot.domain.evidence import BlindSpot, Evidence, EvidenceSource, Gap, SourceState, digest_of
-from bot.domain.hypothesis import Hypothesis, HypothesisStatus, LayerVerdict, Symptom, Trigger
+from bot.domain.guard_news import fold_waiver, guards_of
+from bot.domain.hypothesis import (
+    Hypothesis,
+    HypothesisStatus,
+    Layer,
+    LayerVerdict,
+    Symptom,
+    Trigger,
+)
 from bot.domain.incident import (
     ChartRef,
     Experiment,
@@ -172,6 +180,7 @@ def _evidence(incident: Incident, entry: Entry) -> Incident:
         sources={**incident.sources, **sources},
         layers=layers or incident.layers,
         blind_spots=spots if "blind_spots" in data else incident.blind_spots,
+        guards=guards_of(incident, entry),
     )
 
 
@@ -194,7 +203,9 @@ def _change(incident: Incident, entry: Entry) -> Incident:
         change = Change.from_json(item)
         known[change.id] = change
     return replace(
-        incident, changes=tuple(sorted(known.values(), key=lambda item: (item.at, item.id)))
+        incident,
+        changes=tuple(sorted(known.values(), key=lambda item: (item.at, item.id))),
+        changes_back_seconds=entry.data.get("back_s") or incident.changes_back_seconds,
     )
 
 
@@ -215,7 +226,7 @@ def _hypothesis(incident: Incident, entry: Entry) -> Incident:
                 probability=0.0,
                 chain=(cause,),
                 explains=tuple(data.get("explains") or ()),
-                reason=None,
+                layers=tuple(Layer(item) for item in data.get("layers") or ()),
             )
             return replace(incident, hypotheses=(*incident.hypotheses, added))
         case "moved":
@@ -233,7 +244,7 @@ def _hypothesis(incident: Incident, entry: Entry) -> Incident:
         case "confirmed":
             return _confirm(incident, entry, cause)
         case _:
-            return incident
+            return fold_waiver(incident, entry)
 
 
 def _keep_verdicts(

@@ -6,7 +6,7 @@ What each kind of entry carries in `data` (JSON values only; every text that a p
 | kind | data |
 | --- | --- |
 | system | `op` = opened (`title`, `severity`, `services`, `nodes`, `channel`, `locale`, `labels`, `source`), attached (`thread_ts`, `card_ts`), status (`status`), scope (`nodes`, `replicas`, `models`, `tenants`, `confirmed`), truncated (`delivered`, `left_out`), recurrence (`recurrence_of`), storm_member (`storm`), storm (`members`: list of `id`, `title`), similar (`similar`: list of Precedent), recurrences (`by`, `days`, `incidents`), drill (`cause`, `seed`, `case`), note |
-| alert | `op` = firing, repeated, resolved, refired, joined, acknowledged, silenced; `alert` (Alert), `group_key`, `source` |
+| alert | `op` = firing, repeated, resolved, refired, joined, acknowledged, silenced; `alert` (Alert), `group_key`, `source`; hearing (`is_known`, `silenced`: Silence by fingerprint) |
 | message | `ts`, `files` |
 | reaction | `ts`, `emoji`, `meaning`, `target` (seq), `removed` |
 | symptom | `id`, `metric`, `scope`, `since`; the statement is the text |

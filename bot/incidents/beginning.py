@@ -101,7 +101,7 @@ def first_entries(opening: Opening, at: datetime, inventory: Inventory) -> list[
     entered = Draft(
         kind=EntryKind.STEP,
         at=at,
-        text=say("incident.step_entered", step=FIRST_STEP),
+        text=say("incident.step_entered", step=say(f"report.kind.{FIRST_STEP}")),
         data={"op": "entered", "step": FIRST_STEP},
     )
     return [first, *opening.drafts, entered]

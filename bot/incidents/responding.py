@@ -10,7 +10,8 @@ from typing import Any
 from bot.domain.change import Change
 from bot.domain.evidence import BlindSpot, Evidence, Gap, SourceState
 from bot.domain.finding import ProbeResult, ProbeStatus
-from bot.domain.hypothesis import Hypothesis, LayerVerdict, NextExperiment, Trigger
+from bot.domain.guard import GuardNote
+from bot.domain.hypothesis import Hypothesis, Layer, LayerVerdict, NextExperiment, Trigger
 from bot.domain.incident import ExperimentVerdict, Incident, IncidentStatus, Scope
 from bot.domain.instant import to_rfc3339
 from bot.domain.responder import Role, Severity
@@ -148,7 +149,7 @@ class Responding:
         """Gives a role to a person."""
         draft = self._draft(
             EntryKind.ROLE,
-            say("incident.role", role=role.value, user=user),
+            say("incident.role", role=say(f"report.fact.role.{role.value}"), user=user),
             via,
             {"role": role.value, "user": user},
         )
@@ -177,6 +178,7 @@ class Responding:
         changes: Sequence[Change],
         hypotheses: Sequence[Hypothesis],
         changes_since: datetime | None = None,
+        guards: Sequence[GuardNote] = (),
         jobs: Callable[[Incident], Sequence[Job]] = lambda _: (),
     ) -> Recorded:
         """Records one pass of the engine: what was found, what could not be asked, and the ranking it leads to.
@@ -194,6 +196,7 @@ class Responding:
                 "layers": [item.to_json() for item in layers],
                 "blind_spots": [item.to_json() for item in blind_spots],
                 "changes_since": to_rfc3339(changes_since) if changes_since else None,
+                "guards": [item.to_json() for item in guards],
             },
         )
         drafts = [found]
@@ -261,9 +264,15 @@ class Responding:
         return await self.write(incident_id, via, lambda _: drafts, step=f"readings:{purpose}")
 
     async def add_hypothesis(
-        self, incident_id: str, cause: str | None, title: Localized, via: Via
+        self,
+        incident_id: str,
+        cause: str | None,
+        title: Localized,
+        via: Via,
+        *,
+        layers: Sequence[Layer] = (),
     ) -> Recorded:
-        """Adds a candidate: one of the catalogue, or a person's own words (`cause` None)."""
+        """Adds a candidate: one of the catalogue with its layers, or a person's own words (`cause` None)."""
 
         def make(incident: Incident) -> list[Draft]:
             own = sum(1 for item in incident.hypotheses if item.cause.startswith("person:"))
@@ -274,6 +283,7 @@ class Responding:
             if cause is not None:
                 data["title"] = title.to_json()
             data["explains"] = [item.id for item in incident.symptoms]
+            data["layers"] = [item.value for item in layers]
             return [self._draft(EntryKind.HYPOTHESIS, title, via, data)]
 
         return await self.write(incident_id, via, make, step="hypothesis")

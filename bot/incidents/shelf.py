@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot.cause import Catalogue
 from bot.checklist import Checklist, load_checklists, parse_checklist
 from bot.checklist.diffs import apply_change, files_of
 from bot.checklist.editions import Edition, edition
+from bot.diagnosis.knowledge import with_cause
 from bot.domain.checklist import Usage
 from bot.errors import CommandError, ConfigError, Reason
 from bot.locales import say
+from bot.sop import Sop, parse_sop
 from bot.store import knowledge
 from bot.store.transaction import Store
+
+PROCEDURE = "sop"
+"""What people call the SOP, whatever its file is named."""
+_CAUSES, _MONITORING = "causes/", "monitoring/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,23 +32,38 @@ class Current:
     edition: Edition
 
 
-def path_of(checklist_id: str) -> str:
-    """The file of a checklist, relative to the knowledge folder."""
-    return f"checklists/{checklist_id}.yaml"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The SOP and the causes that count."""
+
+    sop: Sop
+    catalogue: Catalogue
+
+
+def path_of(name: str) -> str:
+    """The file of a checklist by its id, or of `sops/<id>`, `causes/<id>`, `monitoring/<name>`; relative to the folder."""
+    return f"{name}.yaml" if "/" in name else f"checklists/{name}.yaml"
+
+
+def is_monitoring(name: str) -> bool:
+    """Whether a name is that of files for another system, which nothing here reads."""
+    return name.startswith(_MONITORING)
 
 
 class Shelf:
-    """The checklists of one deployment."""
+    """The checklists, the SOP and the accepted causes of one deployment."""
 
-    def __init__(self, store: Store, folders: Sequence[Path]) -> None:
-        """folders: shipped first, the team's own after it.
+    def __init__(self, store: Store, folders: Sequence[Path], files: Known) -> None:
+        """folders: of checklists, shipped first, the team's own after it. files: SOP and causes as their files have them.
 
         Raises:
             ConfigError: a file has faults; one line per fault.
         """
         self._store = store
         self._files: Mapping[str, Checklist] = load_checklists(folders)
+        self.files_below = files
         self._held: dict[str, Current] = {}
+        self._editions: dict[str, Edition] = {}
 
     async def current(self) -> dict[str, Current]:
         """Every checklist as it counts now, whoever of the replicas took the last change.
@@ -52,12 +74,40 @@ class Shelf:
         heads = await knowledge.heads(self._store)
         return {name: await self._newest(name, heads.get(path_of(name), 0)) for name in self._files}
 
-    async def teaches(self) -> bool:
-        """Whether any list holds what an incident taught.
+    async def known(self) -> Known:
+        """The SOP and the causes as they count now.
 
         Raises:
             StoreError: Redis is not reachable.
         """
+        heads = await knowledge.heads(self._store)
+        below = self.files_below
+        sop, catalogue = below.sop, below.catalogue
+        path = path_of(self.procedure)
+        if number := heads.get(path, 0):
+            text = (await self._edition(path, number)).text
+            sop = await asyncio.to_thread(parse_sop, text, Path(path), version=number)
+        for path, number in heads.items():
+            if not path.startswith(_CAUSES) or Path(path).stem in below.catalogue.causes:
+                # What the team has put into its own folder is the team's from then on.
+                continue
+            if text := (await self._edition(path, number)).text:
+                catalogue = await asyncio.to_thread(with_cause, catalogue, Path(path), text)
+        return Known(sop=sop, catalogue=catalogue)
+
+    @property
+    def procedure(self) -> str:
+        """The name of the SOP's file."""
+        return f"sops/{self.files_below.sop.id}"
+
+    async def teaches(self) -> bool:
+        """Whether any list, or the SOP, holds what an incident taught.
+
+        Raises:
+            StoreError: Redis is not reachable.
+        """
+        if await knowledge.head(self._store, path_of(self.procedure)):
+            return True
         current = await self.current()
         return any(
             check.learned_from for item in current.values() for check in item.checklist.items
@@ -71,39 +121,99 @@ class Shelf:
             StoreError: Redis is not reachable.
         """
         if name not in self._files:
-            known = ", ".join(self._files)
-            raise CommandError(
-                say("checklist.unknown", name=name[:60], known=known), reason=Reason.NOT_FOUND
-            )
+            raise self._unknown(name)
         return await self._newest(name, await knowledge.head(self._store, path_of(name)))
+
+    async def edition_of(self, name: str) -> Edition:
+        """A checklist, the SOP (`sop`), or an accepted cause (`causes/<id>`) with its history.
+
+        Raises:
+            CommandError: there is none of this name.
+            StoreError: Redis is not reachable.
+        """
+        if name in self._files:
+            return (await self.one(name)).edition
+        path = path_of(self.named(name))
+        number = await knowledge.head(self._store, path)
+        if path != path_of(self.procedure) and not (path.startswith(_CAUSES) and number):
+            raise self._unknown(name)
+        return await self._edition(path, number)
+
+    def named(self, name: str) -> str:
+        """The name of a file as proposals have it; people say `sop`."""
+        return self.procedure if name == PROCEDURE and name not in self._files else name
+
+    def _unknown(self, name: str) -> CommandError:
+        known = ", ".join([*self._files, PROCEDURE])
+        return CommandError(
+            say("checklist.unknown", name=name[:60], known=known), reason=Reason.NOT_FOUND
+        )
 
     async def _newest(self, name: str, number: int) -> Current:
         held = self._held.get(name)
         if held is not None and held.edition.number == number:
             return held
-        path = path_of(name)
-        base = self._files[name]
-        accepted = await knowledge.versions(self._store, path)
-        # Reading YAML takes tens of milliseconds, in which nothing else would be answered.
-        made = await asyncio.to_thread(edition, path, base.source, accepted, _Good(Path(path)))
-        checklist = base
+        made = await self._edition(path_of(name), number)
+        checklist = self._files[name]
         if made.number:
-            checklist = await asyncio.to_thread(parse_checklist, made.text, Path(path))
+            checklist = await asyncio.to_thread(parse_checklist, made.text, Path(made.path))
         self._held[name] = Current(checklist=checklist, edition=made)
         return self._held[name]
 
+    async def _edition(self, path: str, number: int) -> Edition:
+        held = self._editions.get(path)
+        if held is not None and held.number == number:
+            return held
+        accepted = await knowledge.versions(self._store, path)
+        # Reading YAML takes tens of milliseconds, in which nothing else would be answered.
+        made = await asyncio.to_thread(
+            edition, path, self._base(path), accepted, lambda text: not self._faults(path, text)
+        )
+        self._editions[path] = made
+        return made
+
+    def _base(self, path: str) -> str:
+        if path == path_of(self.procedure):
+            return self.files_below.sop.source
+        known = self._files.get(Path(path).stem) if path.startswith("checklists/") else None
+        return known.source if known else ""
+
+    def _faults(self, path: str, text: str) -> tuple[str, ...]:
+        """What `rca-bot sop lint` would say of a text in this file's place."""
+        read: Callable[[], object]
+        if path == path_of(self.procedure):
+            read = lambda: parse_sop(text, Path(path))  # noqa: E731
+        elif path.startswith(_CAUSES):
+            if not text:
+                return ()
+            read = lambda: with_cause(self.files_below.catalogue, Path(path), text)  # noqa: E731
+        else:
+            read = lambda: parse_checklist(text, Path(path))  # noqa: E731
+        try:
+            read()
+        except ConfigError as error:
+            return error.faults
+        return ()
+
     async def files(self) -> dict[str, str]:
-        """Accepted files that are no checklists (causes, alert rules, …): what each stands for as a diff, by path.
+        """Accepted files that lie over none (causes, alert rules, …): what each stands for as a diff, by path.
 
         Raises:
             StoreError: Redis is not reachable.
         """
         found: dict[str, str] = {}
-        for path in await knowledge.heads(self._store):
-            if not path.startswith("checklists/"):
+        for path, number in (await knowledge.heads(self._store)).items():
+            if path.startswith(_CAUSES):
+                if Path(path).stem not in self.files_below.catalogue.causes:
+                    found[path] = (await self._edition(path, number)).patch
+            elif path.startswith(_MONITORING):
                 for version in await knowledge.versions(self._store, path):
                     found[path] = version.diff
         return found
+
+    async def _editions_now(self) -> list[Edition]:
+        lists = [item.edition for _, item in sorted((await self.current()).items())]
+        return [*lists, await self.edition_of(PROCEDURE)]
 
     async def patch(self) -> str:
         """All that was accepted, as one diff against the files below; `git apply` takes it.
@@ -111,7 +221,7 @@ class Shelf:
         Raises:
             StoreError: Redis is not reachable.
         """
-        made = [item.edition.patch for _, item in sorted((await self.current()).items())]
+        made = [item.patch for item in await self._editions_now()]
         return "".join([*made, *(diff for _, diff in sorted((await self.files()).items()))])
 
     async def accepted(self) -> dict[str, bytes]:
@@ -121,9 +231,7 @@ class Shelf:
             StoreError: Redis is not reachable.
         """
         found = {
-            item.edition.path: item.edition.text.encode()
-            for item in (await self.current()).values()
-            if item.edition.patch
+            item.path: item.text.encode() for item in await self._editions_now() if item.patch
         }
         for diff in (await self.files()).values():
             found.update({path: text.encode() for path, text in files_of(diff).items()})
@@ -135,17 +243,18 @@ class Shelf:
         Raises:
             StoreError: Redis is not reachable.
         """
+        heads = await knowledge.heads(self._store)
+        causes = [await self._edition(p, n) for p, n in heads.items() if p.startswith(_CAUSES)]
         found: list[str] = []
-        for name, item in sorted((await self.current()).items()):
-            made = item.edition
+        for made in [*await self._editions_now(), *causes]:
             found += [
                 f"{made.path}@v{number}:1: does not fit the file below; "
-                f"roll {name} back or put the change into the file"
+                f"roll {Path(made.path).stem} back or put the change into the file"
                 for number in made.left_out
             ]
             found += [
                 fault.replace(":", f"@v{made.number}:", 1)
-                for fault in _Good(Path(made.path)).faults(made.text)
+                for fault in self._faults(made.path, made.text)
             ]
         return found
 
@@ -158,33 +267,19 @@ class Shelf:
         return await knowledge.usage(self._store, name)
 
     async def after(self, name: str, diff: str) -> str:
-        """The checklist's text after a change.
+        """The text of a checklist, the SOP or a cause after a change.
 
         Raises:
-            CommandError: the change does not fit, or would leave the checklist broken.
+            CommandError: the change does not fit, or would leave the file broken.
         """
+        path = path_of(name)
+        is_new = path.startswith(_CAUSES)
+        now = "" if is_new else (await self.edition_of(name)).text
         # Items are the last key of a list, so what is only added can always go to the end.
-        now = (await self.one(name)).edition.text
-        text = apply_change(now, diff, adds_at_end=True)
-        try:
-            parse_checklist(text, Path(path_of(name)))
-        except ConfigError as error:
+        is_list = path.startswith("checklists/")
+        text = apply_change(now, diff, adds_at_end=is_list)
+        if faults := await asyncio.to_thread(self._faults, path, text):
             raise CommandError(
-                say("checklist.invalid", fault=error.faults[0][:300]), reason=Reason.MALFORMED
-            ) from error
+                say("checklist.invalid", fault=faults[0][:300]), reason=Reason.MALFORMED
+            )
         return text
-
-
-@dataclass(frozen=True, slots=True)
-class _Good:
-    path: Path
-
-    def __call__(self, text: str) -> bool:
-        return not self.faults(text)
-
-    def faults(self, text: str) -> tuple[str, ...]:
-        try:
-            parse_checklist(text, self.path)
-        except ConfigError as error:
-            return error.faults
-        return ()

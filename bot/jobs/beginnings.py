@@ -11,9 +11,11 @@ from bot.domain.text import Localized
 from bot.domain.timeline import SYSTEM_AUTHOR
 from bot.incidents import heartbeats, storms
 from bot.incidents.opening import FIRST_STEP, Opening
+from bot.incidents.silencing import ALERTMANAGER
 from bot.jobs import outbox, requests
 from bot.jobs.delivering import issues_in_step
 from bot.jobs.followups import first_timers, timers_of
+from bot.jobs.silencing import look_at, looks_of
 from bot.jobs.storms import list_job
 from bot.jobs.verbosity import Verbosity, level_of
 from bot.locales import say
@@ -51,19 +53,31 @@ class Beginnings:
         if opening.source in _OWN:
             rank = outbox.STORM if opening.source == storms.SOURCE else outbox.ANCHOR
             return (_card(incident_id, lane, rank), *notes, *timers)
-        return (*_work(incident_id, lane, notes, now), *timers)
+        return (
+            *_work(incident_id, lane, notes, now),
+            *timers,
+            *self._first_look(incident_id, opening),
+        )
 
     def for_news(self, incident: Incident) -> Sequence[Job]:
         """When one changes: its card, and the follow-ups that it now wants."""
         if incident.is_only_listed:
             return ()
         timers = () if incident.drill else timers_of(incident, self._settings)
+        timers = (*timers, *looks_of(incident, self._settings, self._clock()))
         if incident.storm_of is not None and incident.card_ts is None:
             # Somebody took up what a storm only listed: from here on it is an incident like any other.
             lane = outbox.lane_of(incident.channel)
             return (*_work(incident.id, lane, (), self._clock()), *timers)
         issues = () if incident.drill else issues_in_step(incident, self._settings)
         return (outbox.card_job(incident), *timers, *_recalled(incident), *issues)
+
+    def _first_look(self, incident_id: str, opening: Opening) -> tuple[Job, ...]:
+        """Somebody may have silenced the alert while it was on its way."""
+        if self._settings.alertmanager_url is None or opening.source != ALERTMANAGER:
+            return ()
+        soon = (opening.at or self._clock()) + timedelta(seconds=HEAD_START_SECONDS)
+        return (look_at(incident_id, soon),)
 
     def for_words(self, incident: Incident, words: Sequence[Localized]) -> Sequence[Job]:
         """When alerts join: said in the thread where the channel wants to hear everything."""

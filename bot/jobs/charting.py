@@ -12,7 +12,7 @@ from bot.checkpoint import reached
 from bot.diagnosis.charts import deciding_charts, query_chart, recovery_chart, symptom_chart
 from bot.diagnosis.collect import collect
 from bot.diagnosis.engine import assess
-from bot.diagnosis.request import DiagnosisRequest
+from bot.diagnosis.request import CHANGES_BACK_SECONDS, DiagnosisRequest
 from bot.domain.evidence import ChartMark, ChartSpec
 from bot.domain.incident import Incident
 from bot.domain.text import Localized
@@ -48,6 +48,7 @@ def request_of(
         symptoms=incident.symptoms,
         labels=incident.labels,
         subject=by,
+        changes_back_seconds=max(incident.changes_back_seconds or 0.0, CHANGES_BACK_SECONDS),
     )
 
 

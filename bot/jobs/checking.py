@@ -41,7 +41,9 @@ class Checking:
         self._services = services
         runner = services.ports.probes
         # Incidents that open together ask a node once.
-        self._shared = SharedPasses(runner, services.clock) if runner is not None else None
+        self._shared = (
+            SharedPasses(runner, services.clock, services.store) if runner is not None else None
+        )
 
     async def check(self, claim: Claim) -> Done | Later:
         """Runs what is to run at this stage, records what it came to, and says so."""

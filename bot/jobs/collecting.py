@@ -43,7 +43,9 @@ class Collecting:
     def __init__(self, services: Services) -> None:
         self._services = services
         runner = services.ports.probes
-        shared = SharedPasses(runner, services.clock) if runner is not None else None
+        shared = (
+            SharedPasses(runner, services.clock, services.store) if runner is not None else None
+        )
         self._shared = replace(services.ports, probes=shared)
 
     async def collect(self, claim: Claim) -> Done | Later:
@@ -93,6 +95,7 @@ class Collecting:
             blind_spots=diagnosis.blind_spots,
             changes=collected.changes,
             changes_since=_searched_since(collected),
+            guards=diagnosis.guards,
             hypotheses=diagnosis.hypotheses,
             jobs=lambda after: _follow(after, diagnosis, payload),
         )

@@ -18,7 +18,7 @@ from bot.domain.instant import to_rfc3339
 from bot.domain.responder import Role
 from bot.domain.text import Localized
 from bot.domain.timeline import SYSTEM_AUTHOR, Draft, EntryKind
-from bot.errors import CommandError, Reason
+from bot.errors import CommandError, EvidenceError, Reason
 from bot.incidents.due import (
     SOURCE_GIVE_UP,
     Due,
@@ -30,9 +30,11 @@ from bot.incidents.due import (
 from bot.incidents.heartbeats import HEARTBEAT_JOB, missing, watch
 from bot.incidents.journal import UnknownIncidentError
 from bot.incidents.responding import Via
+from bot.incidents.silencing import silent_until
 from bot.jobs import outbox
 from bot.jobs.followup_words import Told, Wording
 from bot.jobs.services import Services
+from bot.jobs.silencing import Silencing
 from bot.jobs.worker import Done, Handler, Later
 from bot.locales import say
 from bot.message import Button, Message
@@ -44,6 +46,8 @@ log = structlog.get_logger(__name__)
 
 FOLLOWUP = "followup.incident"
 SNOOZE_SECONDS = 3600.0
+# A silence that is taken off early lets reminders through again within this time.
+LOOK_AGAIN = timedelta(minutes=5)
 
 
 def timer(incident_id: str, due: Due, at: datetime | None = None) -> Job:
@@ -154,6 +158,7 @@ class Followups:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._wording = Wording(services)
+        self._silencing = Silencing(services)
 
     async def followup(self, claim: Claim) -> Done | Later:
         """Sends a follow-up that is still wanted, once; else sets its timer anew or ends."""
@@ -168,7 +173,7 @@ class Followups:
         if due is None:
             return Done()
         now = services.clock()
-        wait = self._waits(incident, due, now)
+        wait = self._waits(incident, due, now) or await self._silent(incident, claim, now)
         if wait is None:
             told = await self._wording.tell(incident, due)
             if told is None and now - due.at > SOURCE_GIVE_UP:
@@ -189,6 +194,17 @@ class Followups:
             return _Wait(due.at, "not due yet")
         quiet = quiet_until(now, incident.severity, self._services.settings)
         return _Wait(quiet, "quiet hours") if quiet else None
+
+    async def _silent(self, incident: Incident, claim: Claim, now: datetime) -> _Wait | None:
+        """Waits while nobody hears any of its alerts; a silence may also end before its time."""
+        try:
+            incident = await self._silencing.learn(incident, key=claim.job.id, is_patient=True)
+        except EvidenceError:
+            log.info("followup.silences_unknown", incident=incident.id)
+        until = silent_until(incident)
+        if until is None or until <= now:
+            return None
+        return _Wait(min(until, now + LOOK_AGAIN), "its alerts are silenced")
 
     async def _no_slot(self, incident: Incident, claim: Claim, now: datetime) -> datetime | None:
         """When the channel takes a follow-up again; None: now, and this one has its place."""

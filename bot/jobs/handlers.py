@@ -15,6 +15,7 @@ from bot.jobs import (
     proposing,
     recalling,
     reporting,
+    silencing,
     storms,
     verifying,
 )
@@ -27,7 +28,7 @@ def incident_handlers(services: Services) -> Mapping[str, Handler]:
     handlers: dict[str, Handler] = {}
     for module in (
         collecting, probing, charting, verifying, reporting, delivering, followups, storms,
-        recalling, checking, proposing, drilling,
+        recalling, checking, proposing, drilling, silencing,
     ):  # fmt: skip
         handlers.update(module.handlers(services))
     return handlers

@@ -10,18 +10,7 @@ from bot.domain.instant import to_rfc3339
 from bot.learning.past import Past
 from bot.learning.similar import recurring
 from bot.learning.statistics import SHOWN_TIMINGS, Statistics
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""A cell that begins with one of these is a formula to a spreadsheet. Source: OWASP, CSV Injection."""
-
-
-def inert(text: str) -> str:
-    """The text as a cell that is shown and never run.
-
-    >>> inert("=1+1"), inert("P99 is high")
-    ("'=1+1", 'P99 is high')
-    """
-    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) else text
+from bot.report.plain import harmless_cell
 
 
 def incidents_csv(statistics: Statistics, pasts: Sequence[Past]) -> str:
@@ -83,5 +72,5 @@ def _number(value: float | None) -> str:
 def _written(rows: Sequence[Sequence[str]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerows([inert(cell) for cell in row] for row in rows)
+    writer.writerows([harmless_cell(cell) for cell in row] for row in rows)
     return buffer.getvalue()

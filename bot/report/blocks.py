@@ -67,10 +67,11 @@ class Cards:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A row of a table; `anchor` is what links point at."""
+    """A row of a table; `anchor` is what links point at, `also` what links to what it stands for do."""
 
     cells: tuple[Inline, ...]
     anchor: str | None = None
+    also: tuple[str, ...] = ()
     tone: Tone = Tone.PLAIN
 
 

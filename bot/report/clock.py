@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from bot.domain.instant import Window
@@ -14,6 +16,7 @@ _UNITS = {
     Locale.ZH_CN: (("天", 86400), ("小时", 3600), ("分", 60)),
 }
 _SECONDS = {Locale.EN: "s", Locale.ZH_CN: "秒"}
+_UTC_TIME = re.compile(r"(?<![\w:.+-])(?:(\d{4}-\d\d-\d\d)[ T])?(\d\d):(\d\d)(?::(\d\d))?Z\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,40 @@ class Clock:
 
     def precise(self, at: datetime) -> str:
         """`stamp` with milliseconds where there are any, so that two entries of one second stay apart."""
+        return f"{self.bare(at)} {_offset(at.astimezone(self.zone))}"
+
+    def bare(self, at: datetime) -> str:
+        """`precise` without the offset, for a list whose heading says it."""
         local = at.astimezone(self.zone)
         milliseconds = local.microsecond // 1000
         fraction = f".{milliseconds:03d}" if milliseconds else ""
-        return f"{local:%Y-%m-%d %H:%M:%S}{fraction} {_offset(local)}"
+        return f"{local:%Y-%m-%d %H:%M:%S}{fraction}"
+
+    def shared_offset(self, moments: Iterable[datetime]) -> str | None:
+        """The offset that all these times have here; None where the clocks changed between them."""
+        found = {_offset(at.astimezone(self.zone)) for at in moments}
+        return found.pop() if len(found) == 1 else None
+
+    def local(self, text: str, near: datetime) -> str:
+        """`text` with the UTC times in it (`12:05:00Z`, `2026-10-30 12:02Z`) as this clock shows them.
+
+        near: a time without a date is of the day on which it is closest to this.
+        """
+        return _UTC_TIME.sub(lambda match: self._shown(match, near) or match[0], text)
+
+    def _shown(self, match: re.Match[str], near: datetime) -> str | None:
+        day, hour, minute, second = match.groups()
+        try:
+            given = datetime.fromisoformat(f"{day or near.astimezone(UTC).date()}T00:00:00+00:00")
+            at = given.replace(hour=int(hour), minute=int(minute), second=int(second or 0))
+        except ValueError:
+            return None
+        if day is None:
+            around = (at + timedelta(days=days) for days in (-1, 0, 1))
+            at = min(around, key=lambda moment: abs(moment - near))
+        local = at.astimezone(self.zone)
+        shown = f"{local:%H:%M:%S}" if second else f"{local:%H:%M}"
+        return f"{local:%Y-%m-%d} {shown} {_offset(local)}" if day else f"{shown} {_offset(local)}"
 
     def span(self, window: Window) -> str:
         """`2026-11-30 16:15:00 – 16:45:00 +08:00`; the day is repeated only when it changes."""

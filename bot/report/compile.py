@@ -24,7 +24,7 @@ from bot.domain.postmortem import (
 )
 from bot.domain.report_news import citations, revisions, written
 from bot.domain.text import Localized
-from bot.domain.timeline import Entry
+from bot.domain.timeline import Entry, EntryKind
 from bot.locales import say
 from bot.report.compile_facts import (
     changes,
@@ -34,11 +34,13 @@ from bot.report.compile_facts import (
     probes,
     searched,
 )
+from bot.report.compile_layers import layers_left
 from bot.report.compile_people import as_people_left_it, judgement, monitoring, with_named
 from bot.report.durations import durations
 from bot.report.rewrite import rewrite
 
 _MENTION = re.compile(r"<@([A-Z0-9]{2,})(?:\|[^<>]*)?>")
+_USER = re.compile(r"\b[UW][A-Z0-9]{2,}\b")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -91,7 +93,8 @@ def compile_postmortem(
             else None
         ),
         chain=_chain(incident, titles or {}, named) if established else (),
-        layers=incident.layers,
+        layers=layers_left(incident, directory),
+        guards=incident.guards,
         changes=changes(incident),
         changes_window=searched(ordered),
         blind_spots=incident.blind_spots,
@@ -129,6 +132,7 @@ def _readable(directory: Mapping[str, str]) -> Callable[[str], str]:
             return directory[text]
         if "<@" in text:
             text = _MENTION.sub(lambda match: f"@{_name(match[1], directory)}", text)
+        text = _USER.sub(lambda match: _name(match[0], directory), text)
         return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
     return change
@@ -216,13 +220,26 @@ def _files(entry: Entry) -> tuple[AttachedFile, ...]:
 
 
 def _line_text(entry: Entry) -> Localized | None:
-    if entry.text is None or (entry.text.en.strip() or entry.text.zh.strip()):
-        return entry.text
+    if entry.text is None:
+        return None
+    if entry.text.en.strip() or entry.text.zh.strip():
+        return _marked(entry, entry.text)
     kind = say(f"report.kind.{entry.kind.value}")
     if not entry.op:
         return kind
     op = _operation(entry.op)
     return Localized(f"{kind.en}: {op.en}", f"{kind.zh}：{op.zh}")
+
+
+def _marked(entry: Entry, text: Localized) -> Localized:
+    """A reaction repeats the words that it is about: what it makes of them stands before them."""
+    if entry.kind is not EntryKind.REACTION or entry.data.get("removed"):
+        return text
+    try:
+        meaning = say(f"report.reacted.{entry.data.get('meaning')}")
+    except KeyError:
+        return text
+    return Localized(f"{meaning.en}: {text.en}", f"{meaning.zh}：{text.zh}")
 
 
 def _operation(op: str) -> Localized:

@@ -157,8 +157,9 @@ def _grid(columns: tuple[str, ...], rows: tuple[Row, ...] | list[Row]) -> list[s
     ]
     for row in rows:
         cells = [inline(cell) for cell in row.cells]
-        if row.anchor:
-            cells[0] = f'<a id="{row.anchor}"></a>{cells[0]}'
+        anchors = (row.anchor, *row.also) if row.anchor else row.also
+        if cells and anchors:
+            cells[0] = "".join(f'<a id="{anchor}"></a>' for anchor in anchors) + cells[0]
         lines.append("| " + " | ".join(cell or " " for cell in cells) + " |")
     return lines
 

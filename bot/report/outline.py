@@ -27,6 +27,7 @@ from bot.report.outline_cause import cause_sections
 from bot.report.outline_evidence import evidence_sections
 from bot.report.outline_facts import facts_section
 from bot.report.outline_followup import appendix_section, followup_sections
+from bot.report.outline_key import key_facts
 from bot.report.outline_people import obstacle_blocks, people_sections, state_blocks
 from bot.report.wording import Wording, plain, web_address
 
@@ -79,6 +80,7 @@ def _summary(words: Wording) -> Section:
     blocks = state_blocks(words)
     if not report.is_established:
         blocks.append(Paragraph(spans=plain(words.t("not_established.banner")), tone=Tone.WARN))
+    blocks.append(key_facts(words))
     blocks.append(Cards(cards=tuple(_card(words, answer) for answer in report.answers)))
     if report.root_cause:
         root = report.root_cause
@@ -114,7 +116,7 @@ def _unanswered(words: Wording, answer: Answer) -> str:
     nearest = words.t(
         "not_established.leading",
         title=words.say(best.title),
-        probability=f"{best.probability:.0%}",
+        probability=words.percent(best.probability),
     )
     return f"{text} {nearest}"
 
@@ -170,7 +172,7 @@ def _impact(words: Wording) -> Section:
                 caption=words.t("alerts.caption"),
                 columns=columns,
                 rows=rows,
-                widths=(20, 30, 19, 19, 12),
+                widths=(25, 26, 18, 18, 13),
             )
         )
     return Section(id="impact", title=words.t("section.impact"), blocks=tuple(blocks))
@@ -184,19 +186,24 @@ def _lasted(words: Wording, alert: Alert) -> str:
 
 
 def _timeline(words: Wording) -> Section:
-    rows = tuple(_line(words, line) for line in words.report.timeline)
+    lines = words.report.timeline
+    offset = words.clock.shared_offset(line.at for line in lines)
+    write = words.clock.bare if offset else words.clock.precise
+    rows = tuple(_line(words, line, write(line.at)) for line in lines)
     columns = tuple(words.t(f"timeline.{key}") for key in ("seq", "at", "who", "what", "text"))
     table = Table(
-        caption=words.t("timeline.caption", count=len(rows)),
+        caption=words.t("timeline.caption_offset", count=len(rows), offset=offset)
+        if offset
+        else words.t("timeline.caption", count=len(rows)),
         columns=columns,
         rows=rows,
-        widths=(6, 21, 14, 11, 48),
+        widths=(6, 22, 14, 11, 47),
         is_log=True,
     )
     return Section(id="timeline", title=words.t("section.timeline"), blocks=(table,))
 
 
-def _line(words: Wording, line: TimelineLine) -> Row:
+def _line(words: Wording, line: TimelineLine, at: str) -> Row:
     text: list[Span] = []
     if line.is_withheld:
         text.append(Span(words.t("timeline.withheld"), Tone.MUTED))
@@ -223,7 +230,7 @@ def _line(words: Wording, line: TimelineLine) -> Row:
     return Row(
         cells=(
             (Span(str(line.seq), Tone.PLAIN if link else Tone.MUTED, link),),
-            plain(words.clock.precise(line.at)),
+            plain(at),
             tuple(who),
             plain(words.t(f"kind.{line.kind.value}")),
             tuple(text),

@@ -17,6 +17,7 @@ from bot.report.blocks import (
     Tone,
 )
 from bot.report.chain_svg import chain_svg
+from bot.report.outline_guards import guard_sections
 from bot.report.wording import Wording, anchor_of, plain
 
 _STATUS_TONES = {
@@ -50,6 +51,7 @@ def cause_sections(words: Wording) -> tuple[Section, ...]:
         _experiments(words),
         _chain(words),
         _layers(words),
+        *guard_sections(words),
         _changes(words),
         _blind_spots(words),
     )
@@ -69,12 +71,12 @@ def _hypotheses(words: Wording) -> Section:
         Row(
             cells=(
                 plain(words.t("hypothesis.rank", n=n, title=words.say(item.title))),
-                plain(f"{item.probability:.0%}"),
+                plain(words.percent(item.probability)),
                 plain(
                     words.t(f"hypothesis.status_{item.status.value}"), _STATUS_TONES[item.status]
                 ),
-                plain(" / ".join(part for part in (item.component, item.node) if part) or "–"),
-                plain(", ".join(item.explains) or "–"),
+                plain("\n".join(part for part in (item.component, item.node) if part) or "–"),
+                plain(words.t("list_comma").join(map(words.symptom_name, item.explains)) or "–"),
                 _why_fell(words, item),
             )
         )
@@ -85,7 +87,7 @@ def _hypotheses(words: Wording) -> Section:
         caption=words.t("hypothesis.overview"),
         columns=tuple(words.t(f"hypothesis.{name}") for name in names),
         rows=rows,
-        widths=(28, 11, 12, 14, 10, 25),
+        widths=(22, 11, 11, 13, 16, 27),
     )
     argued: list[Block] = [overview]
     left_out = 0
@@ -118,10 +120,9 @@ def _why_fell(words: Wording, item: Hypothesis) -> Inline:
     if root is None or item.cause in (root.cause, *root.chain):
         return plain("–", Tone.MUTED)
     strongest = min(item.against, key=lambda entry: entry.weight, default=None)
-    overtaken = Span(words.t("hypothesis.overtaken"), Tone.MUTED)
     if strongest is None:
-        return (overtaken,)
-    return (Span(words.say(strongest.summary)), Span("\n"), overtaken)
+        return plain(words.t("hypothesis.overtaken"), Tone.MUTED)
+    return plain(words.say(strongest.summary))
 
 
 def _contributions(words: Wording, item: Hypothesis) -> Table:
@@ -198,7 +199,8 @@ def _experiments(words: Wording) -> Section:
                     result,
                     verdict,
                     plain(f"{item.by}\n{words.stamp(item.at)}"),
-                )
+                ),
+                anchor=anchor_of(item.id),
             )
         )
     names = ("test", "predicted", "result", "verdict", "by")
@@ -206,7 +208,7 @@ def _experiments(words: Wording) -> Section:
         caption=words.t("experiment.caption"),
         columns=tuple(words.t(f"experiment.{name}") for name in names),
         rows=tuple(rows),
-        widths=(20, 28, 26, 11, 15),
+        widths=(22, 27, 25, 11, 15),
     )
     return Section(id="experiments", title=title, blocks=(table,))
 

@@ -54,31 +54,7 @@ def _sources(words: Wording) -> Table:
 
 
 def _of_source(words: Wording, source: EvidenceSource, found: list[CitedEvidence]) -> Table:
-    rows = []
-    for cited in found:
-        item = cited.evidence
-        verdict = (
-            plain(words.t("evidence.abnormal"), Tone.BAD)
-            if item.is_abnormal
-            else plain(words.t("evidence.clean"), Tone.GOOD)
-        )
-        where = " / ".join(part for part in (item.component, item.node) if part)
-        shown = plain(words.say(item.summary))
-        if item.finding:
-            shown = (*shown, *plain("\n"), *plain(item.finding, Tone.CODE))
-        rows.append(
-            Row(
-                cells=(
-                    (*plain(cited.id, Tone.CODE), *plain("\n"), *verdict),
-                    shown,
-                    plain(where or "–"),
-                    (*plain(item.query, Tone.CODE), *plain("\n"), *plain(item.plugin, Tone.MUTED)),
-                    plain(words.clock.span(item.window)),
-                    (*plain(str(item.samples)), *plain("\n"), *plain(item.digest[:8], Tone.MUTED)),
-                ),
-                anchor=anchor_of(cited.id),
-            )
-        )
+    rows = [_evidence_row(words, readings) for readings in _alike(found)]
     titles = (
         words.t("evidence.id"),
         words.t("evidence.summary"),
@@ -88,7 +64,47 @@ def _of_source(words: Wording, source: EvidenceSource, found: list[CitedEvidence
         f"{words.t('evidence.samples')} / {words.t('evidence.digest')}",
     )
     caption = words.t("evidence.caption", source=words.source_name(source), count=len(found))
-    return Table(caption=caption, columns=titles, rows=tuple(rows), widths=(11, 23, 8, 36, 13, 9))
+    return Table(caption=caption, columns=titles, rows=tuple(rows), widths=(10, 25, 12, 30, 13, 10))
+
+
+def _alike(found: list[CitedEvidence]) -> list[list[CitedEvidence]]:
+    """The same question with the same outcome, asked again in a later pass, is one row; the newest reading last."""
+    groups: dict[tuple[object, ...], list[CitedEvidence]] = {}
+    for cited in found:
+        item = cited.evidence
+        asked = (item.plugin, item.query, item.component, item.node, item.finding)
+        groups.setdefault((*asked, item.is_abnormal), []).append(cited)
+    return [sorted(group, key=lambda cited: cited.evidence.window.end) for group in groups.values()]
+
+
+def _evidence_row(words: Wording, readings: list[CitedEvidence]) -> Row:
+    *earlier, cited = readings
+    item = cited.evidence
+    verdict = (
+        plain(words.t("evidence.abnormal"), Tone.BAD)
+        if item.is_abnormal
+        else plain(words.t("evidence.clean"), Tone.GOOD)
+    )
+    where = "\n".join(part for part in (item.component, item.node) if part)
+    shown = plain(words.say(item.summary))
+    if item.finding:
+        shown = (*shown, *plain("\n"), *plain(item.finding, Tone.CODE))
+    before = [name for name in dict.fromkeys(other.id for other in earlier) if name != cited.id]
+    if before:
+        ids = words.t("list_comma").join(before)
+        shown = (*shown, *plain("\n"), *plain(words.t("evidence.earlier", ids=ids), Tone.MUTED))
+    return Row(
+        cells=(
+            (*plain(cited.id, Tone.CODE), *plain("\n"), *verdict),
+            shown,
+            plain(where or "–"),
+            (*plain(item.query, Tone.CODE), *plain("\n"), *plain(item.plugin, Tone.MUTED)),
+            plain(words.clock.span(item.window)),
+            (*plain(str(item.samples)), *plain("\n"), *plain(item.digest[:8], Tone.MUTED)),
+        ),
+        anchor=anchor_of(cited.id),
+        also=tuple(map(anchor_of, before)),
+    )
 
 
 def _gaps(words: Wording) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from bot.domain.action_item import ActionItem
 from bot.domain.checklist import CheckOutcome
@@ -188,7 +189,8 @@ def appendix_section(words: Wording) -> Section:
     report = words.report
     blocks: list[Block] = []
     if report.probes:
-        rows = tuple(_probe_row(words, probe) for probe in report.probes)
+        groups = _alike(report.probes)
+        rows = tuple(_probe_row(words, runs) for runs in groups)
         names = ("name", "node", "status", "duration", "findings", "purpose", "entry")
         columns = tuple(words.t(f"probe.{name}") for name in names)
         blocks.append(
@@ -196,10 +198,10 @@ def appendix_section(words: Wording) -> Section:
                 caption=words.t("probe.caption"),
                 columns=columns,
                 rows=rows,
-                widths=(16, 12, 12, 9, 30, 12, 9),
+                widths=(17, 13, 12, 11, 26, 11, 10),
             )
         )
-        blocks += [_raw(words, probe) for probe in report.probes]
+        blocks += [_raw(words, runs) for runs in groups]
     else:
         blocks.append(_muted(words.t("probe.none")))
     if report.masked:
@@ -208,7 +210,40 @@ def appendix_section(words: Wording) -> Section:
     return Section(id="appendix", title=words.t("section.appendix"), blocks=tuple(blocks))
 
 
-def _probe_row(words: Wording, probe: RawProbe) -> Row:
+def _alike(probes: Sequence[RawProbe]) -> list[list[RawProbe]]:
+    """Runs of one probe on one node that came to the same are one row: each pass asks the nodes anew."""
+    groups: dict[tuple[object, ...], list[RawProbe]] = {}
+    for probe in probes:
+        result = probe.result
+        found = tuple((finding.id, finding.summary) for finding in result.findings)
+        kind = (result.probe, result.node, result.status, result.error, result.truncated)
+        groups.setdefault((*kind, found, probe.purpose), []).append(probe)
+    return list(groups.values())
+
+
+def _duration(runs: list[RawProbe]) -> str:
+    texts = [f"{seconds:.2f}" for seconds in sorted(run.result.duration_seconds for run in runs)]
+    return f"{texts[0]} s" if texts[0] == texts[-1] else f"{texts[0]}–{texts[-1]} s"
+
+
+def _purpose(words: Wording, probe: RawProbe) -> str:
+    """Why it was run; a purpose that the catalogue does not know keeps its own name."""
+    try:
+        return words.t(f"probe.purpose_{probe.purpose}")
+    except KeyError:
+        return probe.purpose or "–"
+
+
+def _entries(runs: list[RawProbe]) -> Inline:
+    spans: list[Span] = []
+    for seq in dict.fromkeys(run.seq for run in runs):
+        spans += [Span(" ")] if spans else []
+        spans.append(Span(str(seq), Tone.PLAIN, f"#t-{seq}"))
+    return tuple(spans)
+
+
+def _probe_row(words: Wording, runs: list[RawProbe]) -> Row:
+    probe = runs[-1]
     result = probe.result
     found = "\n".join(f"{finding.id}: {finding.summary}" for finding in result.findings)
     if result.error:
@@ -221,20 +256,27 @@ def _probe_row(words: Wording, probe: RawProbe) -> Row:
             plain(result.probe, Tone.CODE),
             plain(result.node),
             status,
-            plain(f"{result.duration_seconds:.2f} s"),
+            plain(_duration(runs)),
             plain(found) or plain(words.t("probe.no_findings"), Tone.MUTED),
-            plain(probe.purpose or "–"),
-            (Span(str(probe.seq), Tone.PLAIN, f"#t-{probe.seq}"),),
+            plain(_purpose(words, probe)),
+            _entries(runs),
         )
     )
 
 
-def _raw(words: Wording, probe: RawProbe) -> Details:
+def _raw(words: Wording, runs: list[RawProbe]) -> Details:
+    """What the node answered in each of the runs, the oldest first."""
+    last = runs[-1].result
+    seqs = words.t("list_comma").join(str(seq) for seq in dict.fromkeys(run.seq for run in runs))
+    summary = words.t("probe.raw", probe=last.probe, node=last.node, seq=seqs)
+    return Details(summary=summary, text="\n".join(_answered(words, run) for run in runs))
+
+
+def _answered(words: Wording, run: RawProbe) -> str:
     text = json.dumps(
-        probe.result.to_json(), ensure_ascii=False, indent=2, sort_keys=True, default=str
+        run.result.to_json(), ensure_ascii=False, indent=2, sort_keys=True, default=str
     )
-    if len(text) > RAW_LIMIT:
-        left = len(text) - RAW_LIMIT
-        text = f"{text[:RAW_LIMIT]}\n{words.t('probe.shortened', left=left)}"
-    summary = words.t("probe.raw", probe=probe.result.probe, node=probe.result.node, seq=probe.seq)
-    return Details(summary=summary, text=text)
+    if len(text) <= RAW_LIMIT:
+        return text
+    left = len(text) - RAW_LIMIT
+    return f"{text[:RAW_LIMIT]}\n{words.t('probe.shortened', left=left)}"

@@ -69,9 +69,9 @@ def claim_names(words: Wording) -> list[str]:
 
 
 def _judgement(words: Wording) -> Section:
-    blocks: list[Block] = [
-        Paragraph(spans=plain(words.t("judgement.intro")), tone=Tone.MUTED),
-    ]
+    is_final = words.report.header.state is ReportState.FINAL
+    intro = Paragraph(spans=plain(words.t("judgement.intro")), tone=Tone.MUTED)
+    blocks: list[Block] = [] if is_final else [intro]
     for item in words.report.judgements:
         blocks.append(Subhead(text=words.t(f"judgement.{item.topic.value}")))
         blocks.append(Paragraph(spans=_answer(words, item)))
@@ -82,7 +82,8 @@ def _judgement(words: Wording) -> Section:
 
 
 def _answer(words: Wording, item: Judgement) -> Inline:
-    key = "required" if item.topic in REQUIRED_TOPICS else "empty"
+    is_final = words.report.header.state is ReportState.FINAL
+    key = "required" if item.topic in REQUIRED_TOPICS else "left_empty" if is_final else "empty"
     return plain(words.say(item.answer)) or plain(words.t(f"judgement.{key}"), Tone.MUTED)
 
 

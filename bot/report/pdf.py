@@ -8,7 +8,7 @@ import logging
 import multiprocessing
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -30,6 +30,15 @@ _log = logging.getLogger(__name__)
 
 PROCESSES = 2
 """Parts of a long report that are typeset at a time; each takes some 250 MiB."""
+
+TAGGED_PARTS = 8
+"""A report of at most so many parts (some 6,000 entries) is tagged for assistive software throughout.
+
+To join the tags costs 0.25 s a part; what is longer would take too long, and is better listened to as HTML.
+"""
+
+PAPER_CHARACTERS = 8_000
+"""Of one text on paper: some three pages."""
 
 # Of our own template, where every text is escaped.
 _ID = re.compile(r' id="([^"]+)"')
@@ -56,7 +65,7 @@ def write_pdf(report: Postmortem, locale: Locale) -> bytes:
     if font is None:
         page = _with_notice(page, translate(Locale.EN, "report.no_chinese_font", hint=INSTALL_HINT))
     page = _fitted(running(page), _shower(covered_characters(font)))
-    page = rewrite(page, breakable)
+    page = rewrite(page, partial(_on_paper, locale=locale))
     parts = parts_of(page)
     identifier = report.header.id
     if len(parts) == 1:
@@ -69,8 +78,21 @@ def write_pdf(report: Postmortem, locale: Locale) -> bytes:
     # Only a long report needs pypdf, whose import takes a third of a second.
     from bot.report.pdf_join import join
 
-    sheet, *written = typeset_all(texts, identifier)
+    written = typeset_all(texts, identifier, is_tagged=len(parts) <= TAGGED_PARTS)
+    sheet = next(written)
     return join(written, sheet, title=page.title, lang=page.lang)
+
+
+def _on_paper(text: str, *, locale: Locale) -> str:
+    """The text up to three pages of it, with a word about where the rest is; the other formats hold all of it.
+
+    A pasted log of 100 kB in one cell took 35 s to set (measured 2026-11-30), and nobody reads it on paper.
+    """
+    left = len(text) - PAPER_CHARACTERS
+    if left > 0:
+        note = translate(locale, "report.shortened_on_paper", left=left)
+        text = f"{text[:PAPER_CHARACTERS]}\n{note}"
+    return breakable(text)
 
 
 def breakable(text: str) -> str:
@@ -101,19 +123,22 @@ def typeset(html: str, identifier: str, *, is_tagged: bool) -> bytes:
     return content
 
 
-def typeset_all(texts: Sequence[str], identifier: str) -> list[bytes]:
-    """Each text as a PDF of its own, in `PROCESSES` processes of their own at a time, which give their memory back."""
+def typeset_all(texts: Sequence[str], identifier: str, *, is_tagged: bool) -> Iterator[bytes]:
+    """Each text as a PDF of its own, in order, as soon as it is there.
+
+    `PROCESSES` processes of their own work at a time, and give their memory back.
+    """
     context = multiprocessing.get_context("spawn")
     count = min(PROCESSES, len(texts))
     with ProcessPoolExecutor(
         count, mp_context=context, initializer=_begin, initargs=(os.getpid(),)
     ) as pool:
-        work = partial(_typeset_part, identifier=identifier)
-        return list(pool.map(work, texts))
+        work = partial(_typeset_part, identifier=identifier, is_tagged=is_tagged)
+        yield from pool.map(work, texts)
 
 
-def _typeset_part(html: str, identifier: str) -> bytes:
-    content = typeset(html, identifier, is_tagged=False)
+def _typeset_part(html: str, identifier: str, *, is_tagged: bool) -> bytes:
+    content = typeset(html, identifier, is_tagged=is_tagged)
     # The boxes of a part point at one another; they go before the next part comes.
     gc.collect()
     return content

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from pypdf import PageObject, PdfReader, PdfWriter
 from pypdf.generic import (
@@ -16,6 +16,7 @@ from pypdf.generic import (
 )
 
 from bot.report.pdf_parts import DIGITS
+from bot.report.pdf_tags import Tags
 
 SIZE = 8.0
 """Points: as the other words at the foot of a page."""
@@ -51,8 +52,8 @@ class _Digits:
         width = sum(self._widths.get(glyph, 555.0) for glyph in shown) / 1000 * SIZE
         codes = "".join(f"{glyph:04x}" for glyph in shown)
         return (
-            f"\nQ q BT {_INK} {_FONT} {SIZE:g} Tf {_RIGHT - width:.2f} {_BASELINE:g} Td "
-            f"<{codes}> Tj ET Q"
+            f"\nQ /Artifact BMC q BT {_INK} {_FONT} {SIZE:g} Tf {_RIGHT - width:.2f} {_BASELINE:g} Td "
+            f"<{codes}> Tj ET Q EMC"
         ).encode()
 
 
@@ -66,14 +67,19 @@ def _widths(font: DictionaryObject) -> dict[int, float]:
     return widths
 
 
-def join(parts: Sequence[bytes], sheet: bytes, *, title: str, lang: str) -> bytes:
+def join(parts: Iterable[bytes], sheet: bytes, *, title: str, lang: str) -> bytes:
     """One PDF of all pages in order, each numbered `n / all`; the same parts give the same bytes.
 
     sheet: a PDF whose first page shows `DIGITS` in the font of the page numbers.
     """
     writer = PdfWriter()
+    tags = Tags(writer)
     for content in parts:
-        writer.append(PdfReader(io.BytesIO(content)), import_outline=True)
+        reader = PdfReader(io.BytesIO(content))
+        before = len(writer.pages)
+        writer.append(reader, import_outline=True)
+        tags.add(reader, writer.pages[before:])
+    tags.finish()
     sheet_writer_page = writer.add_page(PdfReader(io.BytesIO(sheet)).pages[0])
     digits = _Digits(sheet_writer_page)
     writer.remove_page(len(writer.pages) - 1)
@@ -97,8 +103,6 @@ def join(parts: Sequence[bytes], sheet: bytes, *, title: str, lang: str) -> byte
         drawing = writer._add_object(stamp)  # noqa: SLF001
         drawn = page.raw_get("/Contents")
         page[NameObject("/Contents")] = ArrayObject([opening, drawn, drawing])
-        if "/StructParents" in page:
-            del page["/StructParents"]
     writer.root_object[NameObject("/Lang")] = TextStringObject(lang)
     writer.add_metadata({"/Title": title, "/Producer": "rca-bot"})
     written = io.BytesIO()

@@ -10,6 +10,8 @@ _HIDDEN = re.compile(
     "\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]"
 )
 
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
 
 def visible(text: str) -> str:
     """`text` with one kind of line break, and with the characters that hide or turn text written out.
@@ -25,15 +27,16 @@ def visible(text: str) -> str:
 def harmless_cell(text: str) -> str:
     """A CSV cell that a spreadsheet reads as text: one that begins like a formula gets an apostrophe in front.
 
-    A plain negative number stays a number.
+    A plain negative number stays a number. Source: OWASP, CSV Injection; a Chinese or Japanese spreadsheet reads the
+    wide forms of the four signs as well.
 
     >>> harmless_cell("=1+1"), harmless_cell("-3.5")
     ("'=1+1", '-3.5')
     """
     stripped = text.lstrip()
-    if stripped[:1] in ("=", "+", "-", "@", "\t", "\r") and stripped and not _is_number(stripped):
+    if stripped.startswith(_FORMULA) and not _is_number(stripped):
         return f"'{text}"
-    return text
+    return f"'{text}" if text.startswith(("\t", "\r", "\n")) else text
 
 
 def _is_number(text: str) -> bool:

@@ -32,7 +32,7 @@ def is_private(text: str) -> bool:
     Source: RFC 1918, RFC 6598 (carrier NAT), RFC 3927 and RFC 4291 (link local), RFC 4193 (unique local).
     """
     try:
-        address = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text.replace("-", "."))
     except ValueError:
         return False
     return any(address in network for network in _PRIVATE if network.version == address.version)
@@ -41,7 +41,7 @@ def is_private(text: str) -> bool:
 def is_address(text: str) -> bool:
     """Whether it is an address of some machine: not of this one, of none or of everybody."""
     try:
-        address = ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text.replace("-", "."))
     except ValueError:
         return False
     return not (address.is_loopback or address.is_unspecified or address.is_multicast)
@@ -60,7 +60,8 @@ _PRIVATE = tuple(
     )
 )
 
-# Source: the issuers' documented prefixes (Slack, GitHub, GitLab, AWS, Google, Hugging Face, npm, OpenAI, Stripe),
+# Source: the issuers' documented prefixes (Slack, GitHub, GitLab, AWS, Google, Hugging Face, npm, OpenAI, Stripe; Alibaba
+# Cloud, Tencent Cloud, Vault, Grafana, Docker, PyPI, DigitalOcean, Databricks, SendGrid; webhooks of Discord and Feishu),
 # RFC 7468 (PEM), RFC 7519 (JWT), RFC 6750 and RFC 7617 (bearer, basic), RFC 3986 (userinfo).
 _SECRETS = (
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
@@ -69,16 +70,26 @@ _SECRETS = (
     r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{30,}|\bhf_[A-Za-z0-9]{16,}|\bnpm_[A-Za-z0-9]{30,}",
     r"\bsk-[A-Za-z0-9_-]{16,}|\b[sprw][kh]_(?:live|test)_[A-Za-z0-9]{10,}|\bya29\.[\w-]{16,}",
     r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
-    r"(?<=hooks\.slack\.com/services/)[\w/]+",
+    r"\bLTAI[A-Za-z0-9]{12,}\b|\bAKID[A-Za-z0-9]{13,}\b|\bhvs\.[\w-]{20,}|\bgl(?:sa|c)_[\w=-]{20,}|"
+    r"\bdckr_pat_[\w-]{16,}|\bpypi-[\w-]{16,}|\bdop_v1_[0-9a-f]{32,}|\bdapi[0-9a-f]{32}\b|"
+    r"\bSG\.[\w-]{16,}\.[\w-]{16,}",
+    r"(?<=hooks\.slack\.com/services/)[\w/]+|(?<=discord\.com/api/webhooks/)[\w/-]+|"
+    r"(?<=/open-apis/bot/v2/hook/)[\w-]+",
+    r"(?i)\bauthorization[\"']?\s*[=:：]\s*[\"']?(?:[a-z-]+\s+)?"
+    r"(?P<secret>(?=[^\s\"',;<>]*\d)[^\s\"',;<>\[]{6,})",
+    r"(?i)(?:^|\s)(?:-u|--user)[ =][\"']?[^\s:\"']+:(?P<secret>[^\s\"']{3,})",
+    r"(?i)\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\r\n]*?\s-p(?P<secret>[^\s-][^\s]{2,})",
     r"(?i)\b(?:bearer|basic)\s+(?P<secret>[A-Za-z0-9._~+/-]{6,}=*)",
     r"(?i)\b(?:set-)?cookie:\s*(?P<secret>[^\r\n]{3,})",
     r"(?i)://[^\s/:@]*:(?P<secret>[^\s/@]+)@",
     r"(?i)[?&](?:x-amz-(?:signature|credential|security-token)|sig|signature|code|key)="
     r"(?P<secret>[^&\s\"'<>]{6,})",
+    r"(?i)(?:\b|(?<=_))(?:pass(?:word|wd|phrase)?|pwd|secret|credential|api[_-]?key|token)s?[\"']?\s*[=:：]\s*"
+    r"(?P<quote>[\"'])(?P<secret>[^\"'\r\n]{3,})(?P=quote)",
     r"(?i)(?:\b|(?<=_))(?:pass(?:word|wd|phrase)?|pwd|secret|credential)s?[\"']?\s*[=:：]\s*[\"']?"
     r"(?P<secret>[^\s\"',;&<>]{3,})",
     r"(?i)(?:^|(?<=\s))--?(?:password|passwd|token|secret|api-key)[ =](?P<secret>[^\s\"',;&<>-][^\s\"',;&<>]{2,})",
-    r"(?i)\b(?:password|token|secret) is (?P<secret>(?=[^\s\"',;<>]*\d)[^\s\"',;<>]{6,})",
+    r"(?i)\b(?:password|passphrase|token|secret|api[ _-]?key|access[ _-]?key) is (?P<secret>(?=[^\s\"',;<>]*\d)[^\s\"',;<>]{6,})",
     r"(?i)(?:\b|(?<=_))(?:api[_-]?key|access[_-]?key|account[_-]?key|secret[_-]?key|private[_-]?key|"
     r"auth[_-]?token|access[_-]?token|token)[\"']?\s*[=:：]\s*[\"']?(?P<secret>[^\s\"',;&<>]{6,})",
     r"(?:密码|口令|密钥|令牌)\s*(?:(?:是|为)\s*[=:：]?|[=:：])\s*(?P<secret>[^\s，。；、\"']{3,})",
@@ -90,14 +101,17 @@ _IPV4 = (
     r"(?<![\w.])(?<!v)(?<!version )(?<!driver )(?<!release )(?<!firmware )"
     r"(?P<secret>(?:\d{1,3}\.){3}\d{1,3})(?![\d.]*\d)(?![A-Za-z_])"
 )
+# The names that a cloud gives its machines hold their address.
+_IPV4_IN_NAME = r"\bip-(?P<secret>(?:\d{1,3}-){3}\d{1,3})\b"
 _IPV6 = r"(?<![\w:])(?:[Ff][CcDd][0-9A-Fa-f]{2}|[Ff][Ee]80|[23][0-9A-Fa-f]{3}):[0-9A-Fa-f:]{2,}(?![\w:])"
 # Source: Slack's ids begin with U or W, are upper case and hold a digit; ours of the demo begin with U0.
 _USER = r"\b[UW](?:0[A-Z0-9]{3,11}|(?=[A-Z0-9]*\d)[A-Z0-9]{8,11})\b"
 
 SUSPICIOUS = re.compile(
     r"PRIVATE|xox|xapp|gh[pousr]_|github_pat|glpat|AKIA|ASIA|AIza|hf_|npm_|sk-|_live_|_test_|ya29|eyJ|hooks\.slack|"
+    r"LTAI|AKID|hvs\.|gls?[ac]+_|dckr_|pypi-|dop_v1|dapi[0-9a-f]|SG\.|webhooks|/hook/|ip-\d|(?:^|\s)--?u|\s-p|"
     r"://[^\s/]*@|[?&][^=\s]*=|密码|口令|密钥|令牌|\w@[\w-]|\d\.\d+\.\d|[0-9A-Fa-f]{4}:[0-9A-Fa-f:]|[UW][A-Z0-9]{4}|"
-    r"(?i:bearer|basic|cookie|pass|pwd|secret|credential|token|key)"
+    r"(?i:bearer|basic|cookie|authorization|pass|pwd|secret|credential|token|key)"
 )
 """What every text that a rule of ours means holds: one search instead of twenty for all the others."""
 
@@ -108,6 +122,7 @@ DEFAULT_RULES: tuple[Rule, ...] = (
     ),
     Rule(kind="email", pattern=re.compile(_EMAIL), is_hinted=True),
     Rule(kind="address", pattern=re.compile(_IPV4), accepts=is_address, is_hinted=True),
+    Rule(kind="address", pattern=re.compile(_IPV4_IN_NAME), accepts=is_address, is_hinted=True),
     Rule(kind="address", pattern=re.compile(_IPV6), accepts=is_address, is_hinted=True),
     Rule(kind="user", pattern=re.compile(_USER), is_hinted=True),
 )

@@ -180,7 +180,7 @@ class _Writer:
     def _row(self, row: Row) -> str:
         cells = [self._cell(cell) for cell in row.cells]
         if cells:
-            cells[0] = self._anchor(row.anchor) + cells[0]
+            cells[0] = "".join(map(self._anchor, (row.anchor, *row.also))) + cells[0]
         return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
     def _cell(self, spans: Inline) -> str:

@@ -35,15 +35,38 @@ class Wording:
         known = frozenset(item.id for item in report.evidence)
         changes = frozenset(item.change.id for item in report.changes)
         entries = frozenset(f"entry-{line.seq}" for line in report.timeline)
-        return cls(report, locale, Clock.named(report.zone), known | changes | entries)
+        tests = frozenset(item.id for item in report.experiments)
+        return cls(report, locale, Clock.named(report.zone), known | changes | entries | tests)
 
     def t(self, key: str, /, **fields: object) -> str:
         """A sentence of the report's catalogue."""
         return translate(self.locale, f"report.{key}", **fields)
 
     def say(self, text: Localized | None) -> str:
-        """The text in this language; an empty string when there is none."""
-        return text.in_locale(self.locale) if text else ""
+        """The text in this language; an empty string when there is none.
+
+        Sentences of ours tell times in UTC, and the report in its own zone; what a person wrote stays as it is.
+        """
+        if text is None:
+            return ""
+        said = text.in_locale(self.locale)
+        if text.en == text.zh:
+            return said
+        return self.clock.local(said, self.report.header.opened_at)
+
+    def symptom_name(self, name: str) -> str:
+        """What a symptom that the engine saw by itself is called; one that people declared keeps its id."""
+        try:
+            return self.t(f"symptom_kind.{name}")
+        except KeyError:
+            return name
+
+    @staticmethod
+    def percent(ratio: float) -> str:
+        """`79%`; what is not nothing is never shown as nothing, nor what is not certain as certain."""
+        if 0 < ratio < 0.005:
+            return "<1%"
+        return ">99%" if 0.995 <= ratio < 1 else f"{ratio:.0%}"
 
     def stamp(self, at: datetime | None, otherwise: str = "") -> str:
         """The time in the report's zone."""

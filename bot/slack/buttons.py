@@ -20,12 +20,14 @@ from bot.slack.checks import answer_button, proposal_buttons
 from bot.slack.report_form import report_buttons
 from bot.slack.text import cut
 from bot.sop import StepId
+from bot.steps.confirming import unchecked_layers
 from bot.steps.gates import leading
 
 Groups = dict[str, tuple[Button, ...]]
 
 # Hypotheses that get buttons of their own; the others are reached by their number.
 SHOWN_HYPOTHESES = 3
+_MOST_WAIVED = 3
 
 
 def groups_for(view: str, incident: Incident | None, context: Mapping[str, Any]) -> Groups:
@@ -123,7 +125,7 @@ def _verification_step(incident: Incident, context: Mapping[str, Any]) -> Groups
 def _root_cause(incident: Incident, context: Mapping[str, Any]) -> Groups:
     first = leading(incident)
     confirm = (_confirm(first),) if first is not None and incident.root_cause is None else ()
-    return {"": (*confirm, *_walk(context))}
+    return {"": (*confirm, *_waive(incident, first), *_walk(context))}
 
 
 def _review(incident: Incident, _: Mapping[str, Any]) -> Groups:
@@ -151,6 +153,8 @@ def _hypotheses(incident: Incident, _: Mapping[str, Any]) -> Groups:
             buttons.append(_reject(item))
         if item.status is not HypothesisStatus.CONFIRMED:
             buttons.append(_confirm(item))
+        if item is live[0]:
+            buttons += _waive(incident, item)
         groups[item.cause] = tuple(buttons)
     return groups
 
@@ -200,6 +204,20 @@ def _confirm(item: Hypothesis) -> Button:
     )
 
 
+def _waive(incident: Incident, item: Hypothesis | None) -> list[Button]:
+    """A way past each layer of the chain that nobody looked at; none once the cause is confirmed."""
+    if item is None or item.status is HypothesisStatus.CONFIRMED:
+        return []
+    return [
+        Button(
+            action_id="rca.layer.waive",
+            label=say("guards.button", layer=say(f"guards.name.{verdict.layer.value}")),
+            payload={"layer": verdict.layer.value},
+        )
+        for verdict in unchecked_layers(incident, item)[:_MOST_WAIVED]
+    ]
+
+
 _VIEWS: Mapping[str, Callable[[Incident, Mapping[str, Any]], Groups]] = {
     "card": _card,
     f"step_{StepId.SYMPTOM}": _symptom,
@@ -227,6 +245,7 @@ ACTION_IDS = (
     "rca.hypothesis.confirm",
     "rca.hypothesis.reject",
     "rca.hypothesis.add",
+    "rca.layer.waive",
     "rca.probe.run",
     "rca.probe.approve",
     "rca.mitigate",

@@ -16,6 +16,7 @@ from bot.domain.timeline import Draft, EntryKind
 from bot.incidents.journal import UnknownIncidentError
 from bot.jobs.services import Services
 from bot.locales import say
+from commands._may import refused
 
 log = structlog.get_logger(__name__)
 
@@ -34,21 +35,12 @@ class Door(StrEnum):
 _NEEDS: Mapping[tuple[Door, str], Permission] = MappingProxyType(
     {
         (Door.BUTTON, "rca.hypothesis.confirm"): Permission.CONFIRM_CAUSE,
+        (Door.BUTTON, "rca.layer.waive"): Permission.CONFIRM_CAUSE,
         (Door.BUTTON, "rca.probe.approve"): Permission.APPROVE_HEAVY,
         (Door.BUTTON, "rca.resolve"): Permission.RESOLVE,
         (Door.BUTTON, "rca.report.review"): Permission.REVIEW,
         (Door.BUTTON, "rca.report.final"): Permission.REVIEW,
         (Door.BUTTON, "rca.report.reopen"): Permission.REVIEW,
-    }
-)
-
-
-_WORDS: Mapping[Permission, str] = MappingProxyType(
-    {
-        Permission.APPROVE_HEAVY: "commands.may_not_approve",
-        Permission.CONFIRM_CAUSE: "commands.may_not_confirm",
-        Permission.RESOLVE: "commands.may_not_resolve",
-        Permission.REVIEW: "review.may_not",
     }
 )
 
@@ -88,8 +80,7 @@ class Gate:
         if allowed(self._services.settings.policy, actor.user, needed):
             return None
         await self.note(actor, f"{door.value} {name}")
-        key = _WORDS.get(needed) if needed and door is not Door.WORD else None
-        return say(key or "commands.not_allowed")
+        return refused(self._services.settings.policy, needed)
 
     async def note(self, actor: Actor, what: str) -> None:
         """Puts a refusal into the log and, where it was about an incident, into its timeline."""

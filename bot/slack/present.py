@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
@@ -15,18 +15,20 @@ from bot.cause import Advice, Catalogue
 from bot.domain.alert import AlertStatus
 from bot.domain.incident import Incident
 from bot.domain.text import Locale, Localized
+from bot.incidents.silencing import silences_on, silent_until
 from bot.inventory import Inventory
 from bot.locales import say
 from bot.message import Message
 from bot.slack.buttons import Groups, element, groups_for
 from bot.slack.checks import checks_of
 from bot.slack.probe_table import table
-from bot.slack.render import Renderer, TemplateFaultError
+from bot.slack.render import HasSop, Renderer, TemplateFaultError
 from bot.slack.split import messages, plain_texts
 from bot.slack.text import cut, escape
 from bot.slack.views import Json, Shown, read, spoken
-from bot.sop import Sop
+from bot.steps.confirming import unchecked_layers
 from bot.steps.gates import leading, missing
+from bot.steps.prompts import prompts_for
 
 log = structlog.get_logger(__name__)
 
@@ -61,16 +63,25 @@ class Presented:
         return tuple(Part(blocks=(), text=piece) for piece in plain_texts(text))
 
 
+class Knowing(HasSop, Protocol):
+    """Whatever knows the causes that count now too."""
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+
 class Presenter:
     """Presents messages of one deployment."""
 
-    def __init__(
-        self, renderer: Renderer, sop: Sop, catalogue: Catalogue, inventory: Inventory
-    ) -> None:
+    def __init__(self, renderer: Renderer, knowing: Knowing, inventory: Inventory) -> None:
+        """knowing: has the SOP and the causes as they count now."""
         self._renderer = renderer
-        self._sop = sop
-        self._catalogue = catalogue
+        self._knowing = knowing
         self._inventory = inventory
+
+    @property
+    def _catalogue(self) -> Catalogue:
+        return self._knowing.catalogue
 
     def present(
         self,
@@ -130,13 +141,17 @@ class Presenter:
         scope = incident.scope
         return {
             "step": step,
-            "missing": missing(incident, self._sop, step),
+            "missing": missing(incident, self._knowing.sop, step),
+            "prompts": prompts_for(incident, self._knowing.sop, step),
             "lead": first,
+            "unchecked": lambda item: unchecked_layers(incident, item),
             "alerts": sorted(
                 incident.alerts.values(),
                 key=lambda alert: (alert.status is AlertStatus.RESOLVED, alert.starts_at),
             ),
             "firing": sum(a.status is AlertStatus.FIRING for a in incident.alerts.values()),
+            "silences": tuple(silences_on(incident).values()),
+            "silent_until": silent_until(incident),
             "over": sum(a.status is AlertStatus.RESOLVED for a in incident.alerts.values()),
             "cause_title": self._title(incident, cause) if cause else "",
             "chain_titles": self._titles(chosen.chain) if chosen else [],

@@ -45,6 +45,7 @@ MEANINGS: Mapping[str, Meaning] = MappingProxyType(
         "rca.hypothesis.confirm": Say("hypothesis", "confirm"),
         "rca.hypothesis.reject": Ask(forms.REASON, "hypothesis", "reject"),
         "rca.hypothesis.add": Ask(forms.ADD, "hypothesis", "add"),
+        "rca.layer.waive": Ask(forms.REASON, "hypothesis", "waive"),
         "rca.probe.run": Say("hypothesis", "test"),
         "rca.probe.approve": Do("approve"),
         "rca.mitigate": Ask(forms.MITIGATE, "mitigate"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 import jinja2
@@ -25,6 +25,13 @@ from bot.sop import Sop
 _BAR = 10
 
 
+class HasSop(Protocol):
+    """Whatever knows the SOP that counts now."""
+
+    @property
+    def sop(self) -> Sop: ...
+
+
 class TemplateFaultError(BotError):
     """A template could not be filled; the message names it and the line."""
 
@@ -32,8 +39,9 @@ class TemplateFaultError(BotError):
 class Renderer:
     """All templates of one deployment."""
 
-    def __init__(self, sop: Sop, zone: ZoneInfo) -> None:
-        self._sop = sop
+    def __init__(self, knowing: HasSop, zone: ZoneInfo) -> None:
+        """knowing: has the SOP as it counts now."""
+        self._knowing = knowing
         self._zone = zone
         # Not HTML: `finalize` escapes for Slack and hands Jinja marked text, which it then leaves alone.
         self._jinja = jinja2.Environment(
@@ -66,7 +74,6 @@ class Renderer:
             "bar": _bar,
             "span": _span,
             "listed": _listed,
-            "sop": sop,
         }
 
     def check(self) -> None:
@@ -91,7 +98,9 @@ class Renderer:
             TemplateFaultError: there is no such template, or it fails on this context.
         """
         try:
-            return self._jinja.get_template(f"{view}.j2").render({**context, "locale": locale})
+            return self._jinja.get_template(f"{view}.j2").render(
+                {"sop": self._knowing.sop, **context, "locale": locale}
+            )
         except jinja2.TemplateNotFound as error:
             raise TemplateFaultError(
                 f"templates/slack/{view}.j2: is missing; add it", reason=Reason.NOT_FOUND

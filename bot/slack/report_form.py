@@ -19,6 +19,7 @@ from bot.jobs.services import Services
 from bot.locales import say
 from bot.message import Button, Message
 from bot.slack.text import cut
+from commands._may import refused
 
 Json = dict[str, Any]
 
@@ -173,7 +174,10 @@ class ReportSteps:
 
     def _ask_policy(self, call: Call) -> None:
         if not allowed(self._services.settings.policy, call.user, Permission.REVIEW):
-            raise CommandError(say("review.may_not"), reason=Reason.UNAUTHORISED)
+            raise CommandError(
+                refused(self._services.settings.policy, Permission.REVIEW),
+                reason=Reason.UNAUTHORISED,
+            )
 
     async def _tell_thread(self, incident: Incident, text: Localized, call: Call) -> None:
         message = Message(

@@ -72,10 +72,9 @@ class SlackSurface:
         services = replace(services, members=SlackMembers(self._web, services.clock))
         self.services = services
         self._directory = Directory(self._web, services.store)
-        renderer = Renderer(services.sop, settings.zone)
+        renderer = Renderer(services.knowledge, settings.zone)
         renderer.check()
-        presenter = Presenter(renderer, services.sop, services.catalogue, services.inventory)
-        self._catalogue = services.catalogue
+        presenter = Presenter(renderer, services.knowledge, services.inventory)
         self._poster = Poster(services, self._web, self._directory, presenter)
         self._capture = Capture(services, self._web, self._directory)
         gate = Gate(services)
@@ -171,5 +170,5 @@ class SlackSurface:
     def _suggest(self, action_id: str, typed: str, locale: Locale) -> list[dict[str, Any]]:
         """Options of an external select, from memory."""
         if action_id == forms.PICK_CAUSE:
-            return forms.causes(self._catalogue, typed, locale)
+            return forms.causes(self.services.catalogue, typed, locale)
         return []

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import httpx
 
 from bot.domain.finding import ProbeResult, ProbeStatus
+from bot.domain.instant import to_rfc3339
 from bot.errors import EvidenceError, Reason
+
+_NEVER_BEGAN = frozenset(status.value for status in (ProbeStatus.UNSUPPORTED, ProbeStatus.DENIED))
 
 
 def content_of(name: str, raw: bytes) -> Mapping[str, Any]:
@@ -78,12 +82,18 @@ def status_of(reason: Reason) -> ProbeStatus:
             return ProbeStatus.ERROR
 
 
-def result_of(content: Mapping[str, Any], node: str, probe: str) -> ProbeResult:
+def result_of(
+    content: Mapping[str, Any], node: str, probe: str, *, asked_at: datetime
+) -> ProbeResult:
     """The answer as a result of this very node and probe.
+
+    asked_at: stands for the beginning of a run that never began: what a node lacks has no time of its own.
 
     Raises:
         EvidenceError: out of shape, or another's.
     """
+    if content.get("started_at") is None and content.get("status") in _NEVER_BEGAN:
+        content = {**content, "started_at": to_rfc3339(asked_at)}
     try:
         result = ProbeResult.from_json(content)
     except (KeyError, ValueError, TypeError, AttributeError) as error:

@@ -106,7 +106,7 @@ class NodeAgents:
                 },
                 timeout_seconds=timeout_seconds,
             )
-            return result_of(content, node, probe)
+            return result_of(content, node, probe, asked_at=started)
         except EvidenceError as error:
             return failed(status_of(error.reason), str(error))
         except ProbeError as error:

@@ -6,13 +6,12 @@ import asyncio
 import base64
 import binascii
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from bot.domain.evidence import EvidenceSource
 from bot.domain.instant import Window
 from bot.errors import EvidenceError, Reason
 from bot.source import Answer, Connection, HttpSource, Span, get_json, host_of
+from bot.sources._otlp import read_otlp
 
 _PARALLEL = 6
 
@@ -47,15 +46,21 @@ class Tempo:
         )
         gate = asyncio.Semaphore(_PARALLEL)
 
-        async def trace(trace_id: str) -> tuple[Span, ...]:
+        async def trace(trace_id: str) -> tuple[Span, ...] | None:
             async with gate:
-                body = await get_json(
-                    self._connection,
-                    "Tempo",
-                    f"/api/traces/{trace_id}",
-                    {},
-                    timeout_seconds=timeout_seconds,
-                )
+                try:
+                    body = await get_json(
+                        self._connection,
+                        "Tempo",
+                        f"/api/traces/{trace_id}",
+                        {},
+                        timeout_seconds=timeout_seconds,
+                    )
+                except EvidenceError as error:
+                    # Found by the search and gone: not flushed yet, or compacted away meanwhile.
+                    if error.reason is Reason.NOT_FOUND:
+                        return None
+                    raise
             return read_otlp(trace_id, body)
 
         try:
@@ -69,11 +74,16 @@ class Tempo:
             if isinstance(first, EvidenceError):
                 raise first from errors
             raise self._malformed() from errors
+        read = [task.result() for task in tasks]
         spans = sorted(
-            (span for task in tasks for span in task.result()),
+            (span for trace_spans in read for span in trace_spans or ()),
             key=lambda span: (span.start_us, span.trace_id, span.span_id),
         )
-        return Answer(items=tuple(spans), query=query, window=window)
+        gone = sum(1 for trace_spans in read if trace_spans is None)
+        partial = (
+            (f"{gone} of {len(read)} traces were found and could not be read",) if gone else ()
+        )
+        return Answer(items=tuple(spans), query=query, window=window, partial=partial)
 
     def _malformed(self) -> EvidenceError:
         return EvidenceError(
@@ -81,50 +91,6 @@ class Tempo:
             "check that the address is its own",
             reason=Reason.MALFORMED,
         )
-
-
-def read_otlp(trace_id: str, body: Mapping[str, Any]) -> tuple[Span, ...]:
-    """The spans of one trace in OTLP JSON, as Tempo gives it.
-
-    Raises:
-        KeyError, TypeError, ValueError: not OTLP's shape.
-    """
-    batches = body.get("batches") or body.get("resourceSpans") or ()
-    raw: list[tuple[str, Mapping[str, Any]]] = []
-    for batch in batches:
-        service = _attributes((batch.get("resource") or {}).get("attributes")).get(
-            "service.name", ""
-        )
-        for scope in batch.get("scopeSpans") or batch.get("instrumentationLibrarySpans") or ():
-            raw.extend((service, span) for span in scope["spans"])
-    known = {str(span["spanId"]) for _, span in raw}
-    spans: list[Span] = []
-    for service, span in raw:
-        parent = str(span.get("parentSpanId") or "") or None
-        start = int(span["startTimeUnixNano"])
-        spans.append(
-            Span(
-                trace_id=trace_id,
-                span_id=str(span["spanId"]),
-                parent=parent if parent in known else None,
-                service=service,
-                operation=str(span["name"]),
-                start_us=start // 1_000,
-                duration_us=(int(span["endTimeUnixNano"]) - start) // 1_000,
-                tags=_attributes(span.get("attributes")),
-                parent_missing=parent is not None and parent not in known,
-            )
-        )
-    return tuple(spans)
-
-
-def _attributes(items: Any) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for item in items or ():
-        value = item.get("value")
-        if isinstance(value, Mapping) and value:
-            found[str(item["key"])] = str(next(iter(value.values())))
-    return found
 
 
 def _hexadecimal(trace_id: str) -> str:

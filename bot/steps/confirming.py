@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bot.domain.evidence import EvidenceSource
-from bot.domain.hypothesis import NOT_ESTABLISHED, Contribution, Hypothesis, HypothesisStatus
+from bot.domain.hypothesis import (
+    NOT_ESTABLISHED,
+    Contribution,
+    Hypothesis,
+    HypothesisStatus,
+    LayerState,
+    LayerVerdict,
+)
 from bot.domain.incident import ExperimentVerdict, Incident
 from bot.domain.text import Localized
 from bot.locales import say
@@ -37,7 +44,30 @@ def why_not(incident: Incident, hypothesis: Hypothesis) -> Localized | None:
     is_tested = any(item.verdict is ExperimentVerdict.AS_PREDICTED for item in results)
     if not is_tested and all(item.source is EvidenceSource.METRICS for item in evidence):
         return say("steps.refused_co_movement", cause=hypothesis.title)
+    if unchecked := unchecked_layers(incident, hypothesis):
+        first = unchecked[0]
+        return say(
+            "guards.refused_layer", cause=hypothesis.title, why=first.why, word=first.layer.value,
+            layer=say(f"guards.name.{first.layer.value}"),
+        )  # fmt: skip
     return None
+
+
+def unchecked_layers(incident: Incident, hypothesis: Hypothesis) -> tuple[LayerVerdict, ...]:
+    """The layers on a hypothesis's chain that nobody looked at and nobody waived, effect first."""
+    known = {item.layer: item for item in incident.layers}
+    waived = {item.layer for item in incident.waivers}
+    verdicts = [
+        known.get(layer)
+        or LayerVerdict(
+            layer=layer,
+            state=LayerState.NOT_CHECKED,
+            why=say("diagnosis.layer.not_checked"),
+        )
+        for layer in hypothesis.layers
+        if layer not in waived
+    ]
+    return tuple(item for item in verdicts if item.state is LayerState.NOT_CHECKED)
 
 
 def with_evidence(incident: Incident, hypothesis: Hypothesis) -> Hypothesis:

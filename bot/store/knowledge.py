@@ -1,7 +1,8 @@
 """Accepted changes of the knowledge files, and how often each check was of use; the same for every replica.
 
 `rca:knowledge:<path>:v:<n>` holds a version, written once and never changed; `rca:knowledge:<path>:head` the newest
-number; `rca:knowledge:paths` every path that has versions. `rca:checks:<checklist>` counts what checks came to.
+number; `rca:knowledge:paths` every path that has versions; `rca:knowledge:tip` counts all versions, so that one
+question tells whether anything is new. `rca:checks:<checklist>` counts what checks came to.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from bot.store.connection import store_faults
 from bot.store.transaction import Batch, Store
 
 _PATHS = "rca:knowledge:paths"
+_TIP = "rca:knowledge:tip"
 
 
 def version_key(path: str, number: int) -> str:
@@ -35,7 +37,18 @@ def add_version(version: Version) -> Batch:
         .write("SET", key, body)
         .write("SET", _head_key(version.path), version.number)
         .write("SADD", _PATHS, version.path)
+        .write("INCR", _TIP)
     )
+
+
+async def tip(store: Store) -> str:
+    """Another value whenever any file has got a version.
+
+    Raises:
+        StoreError: Redis is not reachable.
+    """
+    async with store_faults("read the accepted changes"):
+        return str(await store.text.get(_TIP) or "")
 
 
 async def heads(store: Store) -> dict[str, int]:

@@ -61,6 +61,10 @@ def test_probe_table_is_what_the_agent_carries() -> None:
         needs = any(a.kind is ArgumentKind.SERVICE and a.is_required for a in probe.arguments)
         assert PROBES[name].needs_service == needs, name
         assert set(PROBES[name].takes) == {a.name for a in probe.arguments}, name
+        lacking = {
+            a.name for a in probe.arguments if a.is_required and a.kind is not ArgumentKind.SERVICE
+        }
+        assert set(PROBES[name].needs) == lacking, name
     assert set(PROBES) == set(carried)
 
 

@@ -28,8 +28,8 @@ from tests.conftest import free_port
 AT = datetime(2026, 11, 30, 8, 15, tzinfo=UTC)
 WINDOW = Window.before(AT, 600)
 TOKEN = "s3cret-t0ken"
-OTHER_DOORS = {"changes", "node_agent"}
-"""Modules that are no HTTP source: the bot's own store, and the agents' client with its own contract test."""
+OTHER_DOORS = {"alertmanager", "changes", "node_agent"}
+"""Modules that are no HTTP source: the bot's own store, silences (no evidence), and the agents' client with its own contract test."""
 
 EMPTY = {
     "prometheus": {"status": "success", "data": {"resultType": "matrix", "result": []}},

@@ -46,6 +46,15 @@ def test_level_since_the_fix_decides(until: datetime | None, state: SymptomState
     assert "ms" in check.summary.en
 
 
+def test_what_users_feel_is_told_first_and_the_rest_is_cited() -> None:
+    idle = reading("gpu.busy", series(60.0, 20.0, onset=ONSET, until=FIXED))
+    now = {"gpu.busy": idle, **latency(FIXED)} | {"gpu.busy": idle}
+    check = judge_recovery(replace(world(), now=now), PORTS, FIXED, onset=ONSET)
+    assert check.state is SymptomState.CLEARED
+    assert "latency" in check.summary.en
+    assert [item.plugin for item in check.evidence] == ["latency.client", "gpu.busy"]
+
+
 def test_onset_is_found_without_being_told() -> None:
     collected = replace(world(), now=latency(FIXED))
     assert judge_recovery(collected, PORTS, FIXED, onset=None).state is SymptomState.CLEARED

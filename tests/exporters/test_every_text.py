@@ -189,8 +189,9 @@ def test_masked_secret_is_in_no_export_of_any_format() -> None:
                 assert secret not in squeezed, (suffix, path, secret)
 
 
-def test_pdf_of_strange_scripts_and_endless_words_is_written() -> None:
+def test_pdf_of_strange_scripts_and_endless_words_is_written_and_does_nothing() -> None:
     said = [
+        *HOSTILE,
         "\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627 नमस्ते สวัสดี 𠜎 👩‍👩‍👧",
         "x" * 20_000,
         "\n".join("line" for _ in range(400)),
@@ -199,8 +200,18 @@ def test_pdf_of_strange_scripts_and_endless_words_is_written() -> None:
     report = redact(case_of(said, "n", "t").compile())
     content = write_pdf(report, Locale.EN)
     assert content.startswith(b"%PDF-")
-    pages = PdfReader(io.BytesIO(content)).pages
-    assert sum(page.extract_text().count("x" * 40) for page in pages) > 100
+    reader = PdfReader(io.BytesIO(content))
+    pages = reader.pages
+    assert not {"/OpenAction", "/AA", "/AcroForm"} & set(reader.trailer["/Root"])
+    assert not {"/JavaScript", "/EmbeddedFiles"} & set(reader.trailer["/Root"].get("/Names", {}))
+    for page in pages:
+        for link in page.get("/Annots", ()):
+            action = link.get_object().get("/A", {"/S": "/URI", "/URI": "https://"})
+            assert action["/S"] == "/URI"
+            assert str(action["/URI"]).startswith(("https://", "http://"))
+    said_of = "\n".join(page.extract_text() for page in pages)
+    assert 60 < said_of.count("x" * 40) < 200
+    assert re.search(r"shortened on paper:\s+120\d\d\s+more", said_of)
 
 
 def test_paper_loads_nothing_but_what_it_holds() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
 from collections import Counter
 from functools import cache
 
@@ -167,3 +168,21 @@ def test_a_part_has_no_link_to_another_part():
     assert (
         pdf._linked(html) == '<p id="here"><a href="#here">a</a> b <a href="https://x/">c</a></p>'
     )
+
+
+def test_joined_report_is_tagged_throughout(tmp_path):
+    """Every page names a row of its own in the parent tree, and the tree holds what every part says."""
+    path = tmp_path / "joined.pdf"
+    path.write_bytes(_written()[0])
+    reader = PdfReader(path)
+    root = reader.trailer["/Root"]
+    numbers = list(root["/StructTreeRoot"]["/ParentTree"]["/Nums"])[::2]
+    assert sorted(set(numbers)) == numbers
+    pages = [page["/StructParents"] for page in reader.pages]
+    assert sorted(set(pages)) == pages
+    assert set(pages) <= set(numbers)
+    assert root["/MarkInfo"]["/Marked"]
+    told = subprocess.run(["pdfinfo", "-struct", str(path)], capture_output=True, text=True)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.startswith("Document\n")
+    assert told.stdout.count("P (block)") > 300, "an entry is a paragraph"

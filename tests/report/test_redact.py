@@ -39,6 +39,20 @@ from tests.report.sample_facts import ALLOCATOR
         "GET /x?X-Amz-Signature=0123456789abcdef&a=1",
         "sk_live_0123456789abcdef",
         "xoxe.xoxp-1-abcdefghijkl",
+        "Authorization: Token 0123456789abcdef",
+        'authorization="0123456789abcdef"',
+        "curl -u admin:hunter22 https://x",
+        "mysqldump -h db -phunter22 orders",
+        '{"password": "hunter22 with spaces"}',
+        "the api key is hunter22",
+        "LTAI5tabcdefGHIJKL12",
+        "AKIDabcdefGHIJKL1234",
+        "hvs.abcdefghijklmnopqrstuv",
+        "glsa_abcdefghijklmnopqrst_12345678",
+        "SG.abcdefghijklmnop.abcdefghijklmnop",
+        "dop_v1_0123456789abcdef0123456789abcdef",
+        "https://open.feishu.cn/open-apis/bot/v2/hook/0123456789abcdef",
+        "node ip-10-1-2-3.ec2.internal",
     ],
 )
 def test_secret_is_masked(text):
@@ -62,6 +76,9 @@ def test_secret_is_masked(text):
         "sha256 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
         "2026-11-30T08:15:00Z E-1a2b3c 14:05::9",
         "secretariat and passport",
+        "Authorization: see the runbook; mysql -h db -p, then tail -u",
+        "sip-10-1-2-3 and ip-300-1-2-3",
+        "authorization failed for the user",
     ],
 )
 def test_ordinary_text_is_left_alone(text):
@@ -132,7 +149,9 @@ SECRET_FORMS = (
     *SECRETS,
     "PassPhrase = abc", "PWD:x1y2z3", "Secrets: 'abcd'", "CREDENTIALS=abcd", "my_ToKeN: abcdef",
     "ACCOUNTKEY=abcdef", "bEaReR abcdefgh", "BASIC YWxhZGRpbg==", "cookie: a=b", "://:pw@h",
-    "?sig=abcdef", "&code=abcdef", "口令 为 abc", "a+b@c.io", "1.2.3.4", "fe80:1::2", "W0ABC", "U1ABCDEFG",
+    "?sig=abcdef", "&code=abcdef", "口令 为 abc", "a+b@c.io", "1.2.3.4", "fe80:1::2", "-u a:bcd", " --user=a:bcd", "mysql -pabc", "AUTHORIZATION=abcde1",
+    "ip-1-2-3-4", "discord.com/api/webhooks/1/ab", "pypi-abcdefghijklmnop", "dckr_pat_abcdefghijklmnop",
+    "dapi0123456789abcdef0123456789abcdef", "glc_abcdefghijklmnopqrst", "W0ABC", "U1ABCDEFG",
 )  # fmt: skip
 
 

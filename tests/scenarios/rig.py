@@ -77,14 +77,14 @@ class Deployment:
             **environment,
         }
 
-    def spawn(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+    def spawn(self, name: str, *command: str, **environment: str) -> subprocess.Popen[bytes]:
         log = (self.root / f"{name}.log").open("ab")
         process = subprocess.Popen(
             command,
             stdout=log,
             stderr=log,
             stdin=subprocess.DEVNULL,
-            env=self.environment,
+            env={**self.environment, **environment},
             cwd=self.root,
         )
         log.close()
@@ -130,6 +130,20 @@ class Deployment:
             return (await self.http.get(f"{self.bot_url}/readyz")).status_code == 200
 
         await until(ready, "the bot is ready")
+        return process
+
+    async def start_replica(self) -> subprocess.Popen[bytes]:
+        """A second bot on the same Redis; it only works, nothing is sent to it."""
+        port = free_port()
+        process = self.spawn(
+            "replica", sys.executable, str(HERE / "killable_bot.py"), "", "1", RCA_PORT=str(port)
+        )
+
+        async def ready() -> bool:
+            assert process.poll() is None, self.log("replica")
+            return (await self.http.get(f"http://127.0.0.1:{port}/readyz")).status_code == 200
+
+        await until(ready, "the replica is ready")
         return process
 
     def log(self, name: str) -> str:

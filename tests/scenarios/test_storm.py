@@ -14,13 +14,14 @@ GROUPS = 14
 ALERTS = 12
 
 
-async def test_a_burst_is_durable_and_listed_with_one_storm_anchor_and_one_pass_a_node(tmp_path):
+async def test_two_replicas_take_a_burst_with_one_storm_anchor_and_one_pass_a_node(tmp_path):
     with CountingAgent() as agent:
         rig = Deployment(tmp_path, **agent.environment(tmp_path))
         try:
             await rig.start_redis()
             await rig.start_workspace("--rate-limits")
             await rig.start_bot()
+            await rig.start_replica()
             answers = await fire(rig, [distinct(number) for number in range(BURST)])
             assert {answer.status for answer in answers} == {200}
             known = await incidents(rig)

@@ -21,8 +21,10 @@ from bot.domain.finding import ProbeStatus
 from bot.domain.hypothesis import Hypothesis, Symptom
 from bot.domain.incident import Incident, IncidentStatus
 from bot.domain.responder import Severity
+from bot.domain.silence import Hearing, Silence
 from bot.domain.text import Locale, Localized
 from bot.errors import Reason
+from bot.incidents.shelf import Known
 from bot.inventory import Inventory
 from bot.locales import catalogue, templates_root
 from bot.message import Message
@@ -37,7 +39,8 @@ from tests.conftest import examples
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 SOP = load_sop([shipped_sops()])
-PRESENTER = Presenter(Renderer(SOP, ZoneInfo("UTC")), SOP, Catalogue(), Inventory())
+KNOWN = Known(sop=SOP, catalogue=Catalogue())
+PRESENTER = Presenter(Renderer(KNOWN, ZoneInfo("UTC")), KNOWN, Inventory())
 # Everything that Slack would act on; dates are our own.
 _LIVE = re.compile(r"<(?!!date\^)[!@#]")
 
@@ -59,6 +62,34 @@ def _incident(title: str) -> Incident:
             Hypothesis(cause="not_established", title=Localized("open", "未定"), probability=0.5),
         ),
     )
+
+
+@pytest.mark.parametrize("view", ["card", "status"])
+def test_silences_are_said_whole_in_part_and_unknown(view: str) -> None:
+    alerts = {
+        name: Alert(
+            fingerprint=name, status=AlertStatus.FIRING, labels={"alertname": name}, starts_at=NOW
+        )
+        for name in ("a", "b")
+    }
+    silence = Silence(id="s", by="alice", comment="<!channel> known", until=NOW)
+
+    def shown(hearing: Hearing | None, locale: Locale = Locale.EN) -> str:
+        incident = replace(_incident("ttft"), alerts=alerts, hearing=hearing)
+        parts = PRESENTER.present(Message(view=view), incident, locale, {}).parts
+        return "\n".join(
+            block["text"]["text"] for part in parts for block in part.blocks if "text" in block
+        ) or "\n".join(part.text for part in parts)
+
+    assert "🔕" not in shown(None)
+    assert "🔕" not in shown(Hearing())
+    whole = shown(Hearing(silenced={"a": silence, "b": silence}))
+    assert "🔕 Silenced in Alertmanager until" in whole
+    assert "by alice: " in whole
+    assert not _LIVE.search(whole)
+    assert "🔕 1 of 2 firing alerts are silenced" in shown(Hearing(silenced={"a": silence}))
+    assert "unknown, Alertmanager does not answer" in shown(Hearing(is_known=False))
+    assert "静默状态未知" in shown(Hearing(is_known=False), Locale.ZH_CN)
 
 
 @pytest.mark.parametrize("module", [bot.slack.text, bot.slack.split], ids=["text", "split"])

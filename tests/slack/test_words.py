@@ -28,7 +28,7 @@ async def test_words_without_an_incident_answer_or_say_what_to_do(stage: Stage) 
     await _ask(stage, "statsu", "Did you mean “status”")
     await _ask(stage, "", "Words of /rca")
     assert "gpu-2" in await _ask(stage, "nodes", "2 nodes")
-    await _ask(stage, "changes since=3d", "last 3.0 days")
+    await _ask(stage, "changes since=3d", "last 3 days")
     await _ask(stage, "changes since=x", "no span of time")
     await _ask(stage, "stats", "0 incidents")
     await _ask(stage, "search nothing like it", "No incident with")
@@ -85,7 +85,7 @@ async def test_policy_keeps_a_word_from_those_who_may_not_use_it(
     async with staged(redis_url, tmp_path, policy=policy) as stage:
         await stage.start()
         await stage.sre.command(CHANNEL, "/rca resolve false alarm")
-        await stage.whispered(stage.sre, "may not use this word")
+        await stage.whispered(stage.sre, "may not resolve incidents. These may: @lin.mei.")
         await stage.sre.command(CHANNEL, "/rca help")
         listed = (await stage.whispered(stage.sre, "Words of /rca")).all_text
         assert "/rca status" in listed
@@ -210,3 +210,34 @@ async def test_probe_answers_appear_as_they_come_in_one_message(
     await stage.calm()
     tables = [m for m in await stage.sre.thread(CHANNEL, thread) if "Probe answers" in m.all_text]
     assert len(tables) == 1
+
+
+async def test_a_heavy_probe_that_lacks_an_argument_asks_nobody_for_an_approval(
+    stage: Stage,
+) -> None:
+    await stage.start()
+    await stage.sre.command(CHANNEL, "/rca probe h2d_bandwidth on gpu-1")
+    await stage.whispered(stage.sre, "h2d_bandwidth needs gpu=…")
+    await stage.sre.command(CHANNEL, "/rca probe h2d_bandwidth on gpu-1 gpu=0 size=1")
+    await stage.whispered(stage.sre, "does not take “size”; it takes: bytes, gpu.")
+
+
+async def test_a_hypothesis_of_ones_own_says_where_it_stands(stage: Stage) -> None:
+    await stage.start()
+
+    async def ranked() -> bool:
+        return (await stage.incident()).hypothesis("cpu_contention") is not None
+
+    await stage.until(ranked, "the causes are ranked")
+    await stage.sre.command(CHANNEL, "/rca hypothesis add the pool is too small")
+    seen = await stage.whispered(stage.sre, "Added: the pool is too small. It is number ")
+    titles = [item.title.en for item in (await stage.incident()).hypotheses]
+    assert f"number {titles.index('the pool is too small') + 1};" in seen.all_text
+
+
+async def test_help_knows_words_in_chinese_and_says_what_it_does_not_know(stage: Stage) -> None:
+    await stage.sre.command(CHANNEL, "/rca help 探针")
+    seen = await stage.whispered(stage.sre, "/rca probe NAME")
+    assert "/rca status" not in seen.all_text
+    await stage.sre.command(CHANNEL, "/rca help prob")
+    await stage.whispered(stage.sre, "“prob” is no word of /rca. Did you mean “probe”?")

@@ -9,9 +9,9 @@ import httpx
 
 from bot.domain.instant import Window
 from bot.source import Connection
+from bot.sources._otlp import read_otlp
 from bot.sources.jaeger import read_trace
 from bot.sources.loki import Loki
-from bot.sources.tempo import read_otlp
 
 WINDOW = Window.before(datetime(2026, 11, 30, 8, 0, tzinfo=UTC), 600)
 

@@ -153,10 +153,24 @@ async def test_agent_that_never_answers_is_a_timeout_within_the_deadline(agent: 
         (httpx.Response(200, json=GOOD | {"node": "gpu-2"}), ProbeStatus.ERROR, "another node"),
         (httpx.Response(200, json=GOOD | {"findings": [1]}), ProbeStatus.ERROR, "out of shape"),
         (httpx.Response(200, content=b"x" * 3_000_000), ProbeStatus.ERROR, "larger than"),
+        (
+            httpx.Response(200, json=GOOD | {"status": "ok", "started_at": None}),
+            ProbeStatus.ERROR,
+            "out of shape",
+        ),
+        (
+            httpx.Response(
+                200,
+                json=GOOD
+                | {"status": "unsupported", "started_at": None, "findings": [], "error": "no GPU"},
+            ),
+            ProbeStatus.UNSUPPORTED,
+            "no GPU",
+        ),
     ],
     ids=[
         "401", "403", "429", "404", "400", "500", "redirect", "html", "list", "empty", "bad-status",
-        "other-node", "bad-finding", "flood",
+        "other-node", "bad-finding", "flood", "ok-without-a-time", "never-begun",
     ],
 )  # fmt: skip
 async def test_bad_answer_is_a_result_with_its_reason_and_no_findings(

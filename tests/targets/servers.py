@@ -199,6 +199,10 @@ class Confluence(Server):
             found_pages = [p for p in self.pages.values() if label[1] in p.labels]
             return 200, {"results": [{"id": p.id} for p in found_pages[:1]]}
         if match := re.search(r"/rest/api/content/(\d+)/label$", asked.path):
+            found = faults_of(self.shape["LABELS"], asked.json)
+            self.misshapen += found
+            if found:
+                return 400, {"message": found[0]}
             self.pages[match[1]].labels |= {item["name"] for item in asked.json}
             return 200, {"results": []}
         return self.own(asked)

@@ -118,7 +118,7 @@ async def test_broken_templates_are_shown_as_they_came_and_said(door):
     assert incident.title.startswith("<error expanding template")
     [note] = [text for text in await door.texts() if "template failed" in text]
     assert all(name in note for name in ("summary", "description", "runbook_url", "team"))
-    renderer = Renderer(door.services.sop, door.services.settings.zone)
+    renderer = Renderer(door.services.knowledge, door.services.settings.zone)
     shown = renderer.render("step_symptom", {"incident": incident, "alerts": [alert]}, Locale.EN)
     assert "[no value] on &lt;no value&gt; at {{ $value | humanizePercentage }}" in shown
     assert "49" not in shown

@@ -50,6 +50,8 @@ _FULL_FACTOR = 3.0
 
 _VERSION = re.compile(r"([\w./@-]+?)[\s:=\"'^~>@]+v?(\d+)\.(\d+)(?:\.(\d+))?")
 _NAMED, _UNNAMED = 0.9, 0.3
+"""How far a version that moved counts: of what an error names, and of anything else. Basis: judgement."""
+
 _HOSTS = frozenset({"github", "com", "google", "golang", "org", "pkg", "lib", "api"})
 _MANIFEST = re.compile(r"(go\.(mod|sum)|package(-lock)?\.json|requirements.*\.txt|pom\.xml|Cargo\.(toml|lock)|pyproject\.toml|\.gradle|Gemfile|poetry\.lock|yarn\.lock)", re.IGNORECASE)  # fmt: skip
 _TESTS = re.compile(

@@ -25,9 +25,21 @@ _NO_CHANGE = 2.2
 """What a change must reach before it is believed rather than nothing. Basis: judgement; one strong, fitting effect does."""
 
 _EFFECT, _WORDS, _OUTSIDE = 3.0, 1.5, 2.0
+"""In full: an ability that fits the trouble, words that it shares with it, a provider that reports trouble
+itself. Basis: judgement.
+"""
+
 _OWN, _ROLLED_OUT = 0.4, 0.3
+"""A change of the failing component itself, one that was rolled out. Basis: judgement: they break ties and
+decide nothing.
+"""
+
 _INERT = -2.0
+"""A change of tests, documents or looks cannot break what runs. Basis: judgement; as strong as one witness."""
+
 _LEAD = timedelta(minutes=15)
+"""How long before the onset a change may count as made at the onset. Basis: judgement: the time of a rollout."""
+
 _COMMON = frozenset({
     "the", "and", "for", "with", "from", "not", "was", "are", "has", "error", "errors", "fail",
     "failed", "failing", "failure", "service", "request", "requests", "response", "call", "calls",

@@ -19,8 +19,14 @@ _LEAST_EXPECTED = 3.0
 """Occurrences that must be missed before silence says anything: by chance that is exp(-3), one in twenty."""
 
 _ALIKE = 0.15
+"""Share by which two counts may differ and still be the same traffic. Basis: judgement."""
+
 _VANISHED, _ERRORS, _WAIT = 3.0, 1.0, 3.0
+"""Log-odds of each in full. Basis: judgement; half or twice as much is measured in the table of decisions."""
+
 _FULL_EXPECTED = 12.0
+"""Missed occurrences at which silence counts in full: by chance that is exp(-12), once in 160,000 times."""
+
 _WAITING_SECONDS = 0.1
 _WAITING_TIMES = 3.0
 _BELOW = 0.5

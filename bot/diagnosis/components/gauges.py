@@ -25,6 +25,9 @@ _CPU, _LATENCY, _GAP = 2.5, 2.0, 3.0
 """Log-odds of each in full. Basis: judgement; on recorded benchmarks half or twice as much moves few ranks."""
 
 _FEWEST = 5
+"""Values before, below which nobody can speak of a usual level. Basis: judgement: five give a median and its
+quartiles.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,9 @@ _SIGNIFICANT = 2.5
 _DEEPEST = 3.0
 _SIDE = 0.8
 _UPSTREAM = 1.0
+"""Log-odds of the deepest component of the walk, of one beside it, and of its callers. Basis: judgement; only
+their order matters.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
