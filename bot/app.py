@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from bot.diagnosis.knowledge import lint as lint_causes
 from bot.diagnosis.knowledge import load_causes, shipped_causes
 from bot.diagnosis.request import DiagnosisPorts
 from bot.domain.text import Locale
-from bot.errors import ConfigError
+from bot.errors import ConfigError, StoreError
 from bot.exporters import exporters
 from bot.incidents.checklists import Checklists
 from bot.incidents.journal import Journal
@@ -112,7 +113,11 @@ async def open_ports(settings: Settings, store: Store) -> AsyncIterator[Diagnosi
 async def diagnosis_ports(settings: Settings) -> AsyncIterator[DiagnosisPorts]:
     """Store and ports together, for a diagnosis without a bot."""
     async with open_store(settings) as store, open_ports(settings, store) as ports:
-        yield ports
+        catalogue = ports.catalogue
+        # Without Redis the ranking goes by the causes of the files; that changes are unreachable, it says itself.
+        with suppress(StoreError):
+            catalogue = (await open_shelf(settings, store, catalogue).known()).catalogue
+        yield replace(ports, catalogue=catalogue)
 
 
 def _cluster(settings: Settings, http: httpx.AsyncClient) -> Kubernetes | None:

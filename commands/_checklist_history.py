@@ -24,7 +24,7 @@ async def history(services: Services, rest: str, incident_id: str) -> Reply:
         if listed is None:
             raise CommandError(say("checklist.none_fits"), reason=Reason.NOT_FOUND)
         name = listed.id
-    now = (await services.shelf.one(name)).edition
+    now = await services.shelf.edition_of(name)
     newest = list(reversed(now.versions))[:MOST_VERSIONS]
     return shown(
         "checklist_history",

@@ -44,6 +44,7 @@ class _Plot:
 async def drill(call: Call, services: Services) -> Reply:
     """Opens a sev4 incident in the training channel, else here; without a name the call decides what is played."""
     named = _line.read(call.text).text
+    await services.knowledge.refresh()
     if not services.catalogue.causes:
         raise CommandError(say("commands.no_causes"), reason=Reason.NOT_FOUND)
     saved = await asyncio.to_thread(saved_cases, services.settings.knowledge_dir)

@@ -97,6 +97,7 @@ def _chosen(call: Call, incident: Incident, rest: str) -> tuple[Hypothesis, str]
 
 
 async def _add(call: Call, services: Services, incident: Incident, text: str) -> Reply:
+    await services.knowledge.refresh()
     cause = services.catalogue.causes.get(text.lower())
     title = cause.title if cause else Localized.verbatim(text)
     await services.responding.add_hypothesis(
@@ -147,6 +148,7 @@ async def _confirm(call: Call, services: Services, incident: Incident, chosen: H
     if refusal := why_not(incident, chosen):
         raise CommandError(refusal, reason=Reason.CONFLICT)
     backed = with_evidence(incident, chosen)
+    await services.knowledge.refresh()
     deep, prevention = _answers(services, backed)
     recorded = await services.responding.confirm_cause(
         incident.id,

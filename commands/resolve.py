@@ -47,6 +47,7 @@ async def resolve(call: Call, services: Services) -> Reply:
         return resolve_gate(incident, services.sop, walker)
 
     via = _line.via(call)
+    await services.knowledge.refresh()
     await services.responding.write(incident_id, via, gate, step="resolve_gate")
     await services.responding.resolve(incident_id, reason, via)
     learn = requests.checklist(incident_id, by=SYSTEM_AUTHOR)

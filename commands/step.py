@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bot.command import Call, Reply, command
 from bot.domain.incident import Incident
 from bot.domain.timeline import Draft
+from bot.incidents.procedure import procedure_drafts
 from bot.jobs import outbox, requests
 from bot.jobs.services import Services
 from bot.message import Message
@@ -39,6 +40,7 @@ async def step(call: Call, services: Services) -> Reply:
     word = _WORDS.get(word, word)
     if word not in set(Move):
         raise _line.wrong(USAGE)
+    via = _line.via(call)
     walker = Walker(
         by=call.user,
         at=call.at,
@@ -49,10 +51,12 @@ async def step(call: Call, services: Services) -> Reply:
     )
 
     def moved(incident: Incident) -> Sequence[Draft]:
-        return drafts_for(Move(word), incident, services.sop, walker)
+        followed = procedure_drafts(incident, services.sop, via)
+        return [*followed, *drafts_for(Move(word), incident, services.sop, walker)]
 
+    await services.knowledge.refresh()
     await services.responding.write(
-        _line.incident_id(call), _line.via(call), moved, step="step", jobs=_what_follows
+        _line.incident_id(call), via, moved, step="step", jobs=_what_follows
     )
     services.wake()
     return DONE

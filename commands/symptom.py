@@ -56,6 +56,7 @@ async def symptom(call: Call, services: Services) -> Reply:
         requests.collect(incident_id, reason="symptom", by=call.user), once=f"{call.key}:collect"
     )
     after = (await services.journal.load(incident_id)).incident
+    await services.knowledge.refresh()
     asked = missing(after, services.sop, StepId.SYMPTOM)
     if asked:
         return notice(say("commands.symptom_still", missing=_listed(asked)))

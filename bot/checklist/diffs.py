@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NoReturn
 
 from bot.errors import CommandError, Reason
@@ -112,7 +113,8 @@ def _hunk(lines: Sequence[str], at: int, header: re.Match[str]) -> tuple[Hunk, i
 def merged(lines: Sequence[str], change: FileDiff, *, adds_at_end: bool = False) -> list[int | str]:
     """The file after a change: each line as its place in `lines`, or as its text where it is new.
 
-    adds_at_end: what is only added goes to the end of the file where its neighbours are no longer there.
+    What is only added stays behind the lines that it came after, where others have been added there meanwhile.
+    adds_at_end: it goes to the end of the file where its neighbours are no longer there.
 
     Raises:
         CommandError: the lines that the change was made for are no longer there.
@@ -123,13 +125,19 @@ def merged(lines: Sequence[str], change: FileDiff, *, adds_at_end: bool = False)
     for hunk in change.hunks:
         wanted = hunk.start - 1 + moved
         before = hunk.before
-        places = [
-            i for i in range(len(now) - len(before) + 1) if now[i : i + len(before)] == before
-        ]
-        if not places and adds_at_end and not any(mark == "-" for mark, _ in hunk.lines):
-            place_of += hunk.added
-            now += hunk.added
-            continue
+        places = _places(now, before)
+        if not places and not any(mark == "-" for mark, _ in hunk.lines):
+            if adds_at_end:
+                place_of += hunk.added
+                now += hunk.added
+                continue
+            lead = [text for _, text in takewhile(lambda line: line[0] == " ", hunk.lines)]
+            if ends := [start + len(lead) for start in _places(now, lead) if lead]:
+                at = min(ends, key=lambda end: abs(end - wanted - len(lead)))
+                place_of[at:at] = hunk.added
+                now[at:at] = hunk.added
+                moved += len(hunk.added)
+                continue
         if not places:
             raise CommandError(say("report.checklist.conflict"), reason=Reason.CONFLICT)
         place = min(places, key=lambda i: abs(i - wanted))
@@ -149,6 +157,13 @@ def merged(lines: Sequence[str], change: FileDiff, *, adds_at_end: bool = False)
         now[place:at] = texts
         moved += len(texts) - len(before) + (place - wanted)
     return place_of
+
+
+def _places(lines: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Where `wanted` stands in `lines`."""
+    return [
+        i for i in range(len(lines) - len(wanted) + 1) if list(lines[i : i + len(wanted)]) == wanted
+    ]
 
 
 def apply_change(text: str, diff: str, *, adds_at_end: bool = False) -> str:

@@ -91,7 +91,9 @@ def _applied(lines: Sequence[BlamedLine], version: Version, path: str) -> list[B
         changes = [change for change in parse_diff(version.diff) if change.path == path]
         after = list(lines)
         for change in changes:
-            places = merged([line.text for line in after], change, adds_at_end=True)
+            # Items are the last key of a checklist; in other files the end is another place.
+            is_list = path.startswith("checklists/")
+            places = merged([line.text for line in after], change, adds_at_end=is_list)
             after = [
                 BlamedLine(text=item, version=version) if isinstance(item, str) else after[item]
                 for item in places

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.checklist.procedure import title_of, with_prompt
 from bot.checklist.reading import STEPS, Checklist
 from bot.checklist.writing import NewItem, appended, with_bound, without
 from bot.domain.checklist import CheckOutcome, ProposalKind, Usage
@@ -23,11 +24,12 @@ _LOWER, _HIGHER = 0.8, 1.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """A change of a checklist: its whole text afterwards, and why."""
+    """A change of a checklist, or of the SOP: its whole text afterwards, and why."""
 
     kind: ProposalKind
     text: str
     reason: Localized
+    is_of_procedure: bool = False
 
 
 def wrong_bound(incident: Incident, checklist: Checklist) -> Lesson | None:
@@ -77,10 +79,12 @@ def wasted_step(
     entries: Sequence[Entry],
     deciding: Sequence[str],
     titles: Mapping[str, Localized],
+    procedure: str = "",
 ) -> Lesson | None:
-    """The step that most of the way to the cause was spent in; what ended it is put before it.
+    """The step that most of the way to the cause was spent in; what ended it is asked for first from then on.
 
-    deciding: probes that spoke for the cause, strongest first. titles: of causes, by id.
+    deciding: probes that spoke for the cause, strongest first. titles: of causes, by id. procedure: the SOP's text;
+    where it leaves no place for a prompt, the checklist takes it.
     """
     root = incident.root_cause
     if root is None or not deciding:
@@ -117,10 +121,13 @@ def wasted_step(
     reason = say(
         "checklist.wasted_step",
         id=incident.id,
-        step=Localized.verbatim(step),
+        step=title_of(procedure, step),
         minutes=minutes,
         share=round(100 * seconds / total),
     )
+    asked = with_prompt(procedure, step, text, learned_from=incident.id, matches=checklist.matches)
+    if asked is not None:
+        return Lesson(kind=ProposalKind.STEP, text=asked, reason=reason, is_of_procedure=True)
     after = appended(checklist, incident.id, [NewItem(id=name, text=text, step=step)])
     return Lesson(kind=ProposalKind.STEP, text=after, reason=reason)
 

@@ -59,6 +59,7 @@ class Background:
     """What proposals are made from beside the incident's own state.
 
     entries: its timeline. usage: how each check of a list has fared, by checklist and check.
+    procedure, procedure_name: the text of the SOP and `sops/<id>`; empty to leave it as it is.
     known: signals and findings of the catalogue to the layer that each belongs to. symptoms: signal to symptom kind.
     """
 
@@ -66,6 +67,8 @@ class Background:
     usage: Mapping[str, Mapping[str, Usage]] = field(default_factory=dict)
     known: Mapping[str, str] = field(default_factory=dict)
     symptoms: Mapping[str, str] = field(default_factory=dict)
+    procedure: str = ""
+    procedure_name: str = ""
 
 
 def propose_for(
@@ -99,16 +102,11 @@ def propose_for(
             _move_what_decided(incident, checklist),
             _add_blind_sources(incident, checklist),
             wrong_bound(incident, checklist),
-            wasted_step(incident, checklist, about.entries, deciding, titles),
+            wasted_step(incident, checklist, about.entries, deciding, titles, about.procedure),
             stale_checks(checklist, about.usage.get(checklist.id, {})),
         ]
     drafts = [
-        (
-            lesson.kind,
-            checklist.id,
-            diff_of(_path(checklist), checklist.source, lesson.text),
-            lesson.reason,
-        )
+        (lesson.kind, *_change(lesson, checklist, about), lesson.reason)
         for lesson in made
         if lesson is not None and checklist is not None
     ]
@@ -126,6 +124,14 @@ def propose_for(
         )
         for n, (kind, name, diff, reason) in enumerate(drafts, first)
     )
+
+
+def _change(lesson: Lesson, checklist: Checklist, about: Background) -> tuple[str, str]:
+    """The name of what changes, and the diff."""
+    if lesson.is_of_procedure:
+        name = about.procedure_name
+        return name, diff_of(f"{name}.yaml", about.procedure, lesson.text)
+    return checklist.id, diff_of(_path(checklist), checklist.source, lesson.text)
 
 
 def _path(checklist: Checklist) -> str:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from bot.app import lint_knowledge, open_shelf, open_store
+from bot.errors import ConfigError
 from bot.settings import load_settings
+from bot.target_settings import GitSettings
+from bot.targets._git_branch import push_files
+from bot.targets.git import WORKSHOPS
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -58,10 +64,59 @@ def patch(
         typer.echo(str(target))
 
 
+@app.command()
+def branch(
+    name: Annotated[str, typer.Option(help="The branch to write; it grows from `--base`.")] = (
+        "rca/knowledge"
+    ),
+    url: Annotated[
+        str | None, typer.Option(help="The repository; by default that of [git] in RCA_CONFIG.")
+    ] = None,
+    base: Annotated[str | None, typer.Option(help="The branch it grows from.")] = None,
+    folder: Annotated[
+        str, typer.Option(help="Where the knowledge lies in it; else its root.")
+    ] = "",
+) -> None:
+    """Pushes all accepted changes as whole files onto a branch of a git repository, ready for a merge request."""
+    typer.echo(asyncio.run(_pushed(name, url, base, folder)))
+
+
 async def _version_faults() -> list[str]:
     settings = load_settings()
     async with open_store(settings) as store:
         return await open_shelf(settings, store).faults()
+
+
+async def _pushed(name: str, url: str | None, base: str | None, folder: str) -> str:
+    settings = load_settings()
+    asked = {"url": url, "branch": base, "folder": folder or None}
+    given = {key: value for key, value in asked.items() if value is not None}
+    known = settings.git.model_dump(exclude_unset=True) if settings.git else {}
+    if "url" not in {**known, **given}:
+        raise ConfigError("sop branch: no repository: give --url, or add [git] to RCA_CONFIG")
+    try:
+        target = GitSettings.model_validate({**known, **given})
+        GitSettings.model_validate({"url": target.url, "branch": name})
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = "--name" if "branch" in first["loc"] and base is None else f"--{first['loc'][0]}"
+        raise ConfigError(f"sop branch: {what}: {first['msg']}; correct it") from error
+    async with open_store(settings) as store:
+        files = await open_shelf(settings, store).accepted()
+    if not files:
+        return "nothing was accepted yet"
+    place = f"{target.folder}/" if folder else ""
+    made = await push_files(
+        target,
+        settings.data_dir / WORKSHOPS,
+        branch=name,
+        files={f"{place}{path}": content for path, content in files.items()},
+        message="Accepted changes of SOPs, checklists, causes and monitoring\n",
+        at=int(time.time()),
+    )
+    if not made.is_new:
+        return f"{name}: holds it all already ({made.commit[:12]})"
+    return f"{name}: {len(files)} files in {made.commit[:12]}"
 
 
 async def _accepted() -> tuple[str, dict[str, bytes]]:

@@ -11,6 +11,7 @@ from bot.cause import Catalogue, DeeperLink
 from bot.diagnosis.facts import Facts
 from bot.diagnosis.judge import Bench, Verdict
 from bot.diagnosis.weigh import Weighed
+from bot.domain.instant import Window
 
 ESTABLISHED_SUPPORT = 3.0
 """Log-odds that must speak for a link of a chain. Basis: judgement; one strong witness and one weak one."""
@@ -100,14 +101,28 @@ def is_established(item: Weighed) -> bool:
 def late_links(
     weighed: Mapping[str, Weighed], facts: Facts, catalogue: Catalogue
 ) -> tuple[tuple[str, str], ...]:
-    """Pairs of an effect and what would be its cause, had that not begun clearly later."""
-    return tuple(
-        (name, link.cause)
-        for name, item in weighed.items()
-        for link in catalogue.causes[name].deeper
-        if link.cause in weighed
-        and _order(item, weighed[link.cause], link, facts, catalogue) is _Order.LATE
-    )
+    """Pairs of an effect and what would be its cause, or lie beneath that, had it not begun clearly later."""
+    slack = timedelta(seconds=facts.resolution_seconds)
+    found: dict[tuple[str, str], None] = {}
+    for name, item in weighed.items():
+        waiting = [
+            link.cause
+            for link in catalogue.causes[name].deeper
+            if link.cause in weighed
+            and _order(item, weighed[link.cause], link, facts, catalogue) is _Order.LATE
+        ]
+        while waiting:
+            late = waiting.pop(0)
+            if (name, late) in found or late == name:
+                continue
+            found[name, late] = None
+            for link in catalogue.causes[late].deeper:
+                below = weighed.get(link.cause)
+                if below is None or below.onset is None or item.onset is None:
+                    continue
+                if below.onset.start > item.onset.end + slack:
+                    waiting.append(link.cause)
+    return tuple(found)
 
 
 class _Order(Enum):
@@ -143,9 +158,28 @@ def _order(
         if between.onset and effect.onset and between.onset.start > effect.onset.end + slack:
             # What joins the two began after the effect: it is another effect, or a bystander.
             return _Order.LATE
-    if effect.onset is None or cause.onset is None:
+    began = _own_onset(cause, effect)
+    if effect.onset is None or began is None:
         return _Order.UNSEEN
-    if cause.onset.start > effect.onset.end + slack:
+    if began.start > effect.onset.end + slack:
         # What began clearly later cannot have caused what was there before.
         return _Order.LATE
-    return _Order.SHOWN if cause.onset.end <= effect.onset.start + slack else _Order.UNSEEN
+    return _Order.SHOWN if began.end <= effect.onset.start + slack else _Order.UNSEEN
+
+
+def _own_onset(cause: Weighed, effect: Weighed) -> Window | None:
+    """When a cause began by what speaks for it alone: what it shares with its effect dates the effect.
+
+    Where all of it is shared, or none of its own has a time, nothing better is known than the earliest of all.
+    """
+    shared = {
+        item.id for move in effect.moves if move.weight > 0 for item in move.judgement.evidence
+    }
+    own = [
+        move.judgement.onset
+        for move in cause.moves
+        if move.weight > 0
+        and move.judgement.onset is not None
+        and not shared & {item.id for item in move.judgement.evidence}
+    ]
+    return min(own, key=lambda window: (window.end, window.start), default=cause.onset)

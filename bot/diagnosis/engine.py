@@ -17,6 +17,7 @@ from bot.diagnosis.layers import judge_layers
 from bot.diagnosis.priors import Priors, contribution_of
 from bot.diagnosis.rank import Ranked, rank
 from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
+from bot.diagnosis.silences import find_silences
 from bot.diagnosis.triggers import trigger_of
 from bot.diagnosis.weigh import Weighed
 from bot.diagnosis.wording import evidence_of
@@ -95,7 +96,10 @@ def assess(
         hypotheses=hypotheses,
         layers=judge_layers(facts, catalogue, collected),
         sources=collected.states,
-        blind_spots=find_blind_spots(collected, facts),
+        blind_spots=(
+            *find_blind_spots(collected, facts),
+            *find_silences(collected, facts, service),
+        ),
         evidence=tuple(evidence[key] for key in sorted(evidence)),
         gaps=collected.gaps,
         guards=guard_notes(ranked, hypotheses, facts, catalogue, collected),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.cause import Catalogue, Cost, Experiment
 from bot.diagnosis.facts import Facts
@@ -67,6 +67,7 @@ def next_experiments(
 ) -> Mapping[str, NextExperiment]:
     """For each candidate the test worth most for its cost; `not_established` gets the best of all."""
     shares = {item.cause: item.probability for item in ranked}
+    titles = {item.cause: item.weighed.cause.title for item in ranked if item.weighed is not None}
     chosen: dict[str, NextExperiment] = {}
     best: tuple[float, str, NextExperiment] | None = None
     for item in ranked:
@@ -89,7 +90,7 @@ def next_experiments(
             best = (value, item.cause, chosen[item.cause])
     for item in ranked:
         if item.weighed is None and best is not None:
-            chosen[item.cause] = best[2]
+            chosen[item.cause] = _of_cause(best[2], titles[best[1]])
     return chosen
 
 
@@ -192,6 +193,15 @@ def _as_next(
         expects=_with_outcome(experiment.expects, outcomes[0]),
         would_refute=_with_outcome(experiment.would_refute, outcomes[1]),
         command=command,
+    )
+
+
+def _of_cause(experiment: NextExperiment, title: Localized) -> NextExperiment:
+    """The test with the name of the cause that it is about, for where no cause is established."""
+    return replace(
+        experiment,
+        expects=say("guards.of_cause", cause=title, text=experiment.expects),
+        would_refute=say("guards.of_cause", cause=title, text=experiment.would_refute),
     )
 
 

@@ -70,16 +70,32 @@ def lint(paths: Iterable[Path]) -> list[Fault]:
     """The faults of cause files or directories of them, judged together with the shipped knowledge."""
     directories = [shipped_causes()]
     wanted: list[Path] = []
-    for path in paths:
+    asked = list(paths)
+    for path in asked:
         inside = path / "causes" if (path / "causes").is_dir() else path
+        if _is_of_another_kind(inside):
+            continue
         wanted.append(inside)
         directories.append(inside if inside.is_dir() else inside.parent)
+    if asked and not wanted:
+        return []
     _, faults = _read(directories, only=[path for path in wanted if path.is_file()])
     return [
         fault
         for fault in faults
         if not wanted or any(fault.path == path or path in fault.path.parents for path in wanted)
     ]
+
+
+def _is_of_another_kind(path: Path) -> bool:
+    """Whether a file or folder holds SOPs or checklists, which have a lint of their own."""
+    if (path if path.is_dir() else path.parent).name in ("sops", "checklists"):
+        return True
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    except (OSError, UnicodeDecodeError):
+        return False
+    return any(line.startswith(("steps:", "items:")) for line in lines)
 
 
 def _read(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.cause import Catalogue
-from bot.diagnosis.chain import Chain, find_chains, is_established, undecided
+from bot.diagnosis.chain import Chain, find_chains, is_established, late_links, undecided
 from bot.diagnosis.facts import Facts
 from bot.diagnosis.priors import Priors, shifted
 from bot.diagnosis.weigh import Weighed, weigh
@@ -62,6 +62,9 @@ def rank(facts: Facts, catalogue: Catalogue, priors: Priors | None = None) -> tu
     weighed = shifted(weighed, catalogue.causes, priors)
     chains = find_chains(weighed, facts, catalogue)
     scores = _with_chains({name: item.log_odds for name, item in weighed.items()}, weighed, chains)
+    for effect, late in late_links(weighed, facts, catalogue):
+        # What began after an effect that it is known for may follow from it; it does not come before it.
+        scores[late] = min(scores[late], scores[effect] - _BENEATH)
     seen = facts.incident.is_seen or facts.is_declared
     scores[NOT_ESTABLISHED] = _UNDECIDED if seen else _NOTHING_SEEN
     shares = _softmax(scores)

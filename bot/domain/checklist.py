@@ -49,7 +49,8 @@ class ProposalKind(StrEnum):
 class ChecklistChange:
     """A proposed change: `diff` is a unified diff, `reason` why (or why not).
 
-    checklist: the id of the checklist that it changes; `causes/<id>` or `monitoring/<name>` for a file of its own.
+    checklist: the id of the checklist that it changes; `sops/<id>` for the SOP; `causes/<id>` or `monitoring/<name>`
+    for a file of its own.
     why: the reason in both languages; None where its author took it back. by: who decided; None while it is proposed.
     is_edited: whether a person reworded it first.
     """
@@ -138,6 +139,28 @@ class UsedChecklist:
             title=Localized.from_json(value["title"]),
             version=int(value["version"]),
             checks=tuple(ListedCheck.from_json(item) for item in value["checks"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedProcedure:
+    """The SOP that an incident follows. version: of the accepted changes; learned: incidents whose prompts it shows."""
+
+    sop: str
+    version: int
+    learned: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """What a timeline entry carries."""
+        return {"sop": self.sop, "version": self.version, "learned": list(self.learned)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> UsedProcedure:
+        """Reads `to_json`'s shape."""
+        return cls(
+            sop=value["sop"],
+            version=int(value["version"]),
+            learned=tuple(str(item) for item in value.get("learned") or ()),
         )
 
 

@@ -11,6 +11,7 @@ from bot.domain.checklist import (
     ProposalKind,
     ProposalStatus,
     UsedChecklist,
+    UsedProcedure,
 )
 from bot.domain.incident import Incident
 from bot.domain.timeline import Entry
@@ -47,6 +48,8 @@ def fold_checklist(incident: Incident, entry: Entry) -> Incident:
             return replace(incident, is_checklist_reviewed=True)
         case "used":
             return replace(incident, checklist=UsedChecklist.from_json(data["used"]))
+        case "procedure":
+            return replace(incident, procedure=UsedProcedure.from_json(data["procedure"]))
         case "checked":
             known = {(item.checklist, item.item): item for item in incident.checks}
             for value in data.get("checks") or ():

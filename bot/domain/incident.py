@@ -11,7 +11,7 @@ from typing import Any
 from bot.domain.action_item import ActionItem
 from bot.domain.alert import Alert
 from bot.domain.change import Change
-from bot.domain.checklist import ChecklistChange, CheckRun, UsedChecklist
+from bot.domain.checklist import ChecklistChange, CheckRun, UsedChecklist, UsedProcedure
 from bot.domain.evidence import BlindSpot, Evidence, Gap, SourceState
 from bot.domain.guard import GuardNote
 from bot.domain.hypothesis import Hypothesis, LayerVerdict, Symptom, Trigger
@@ -158,6 +158,7 @@ class Incident:
     active_at: when a person or the procedure moved last. evidence_at: when the sources were asked last.
     storm_of: the storm that lists this incident, while it has no message of its own. storm: what a storm lists.
     changes_back_seconds: how far back people had changes searched; None: as far as the engine does by itself.
+    procedure: the SOP that it follows, where changes were accepted over the file.
     precedents: earlier incidents that look alike. drill: set when this is an exercise.
     """
 
@@ -210,6 +211,7 @@ class Incident:
     monitoring_changes: tuple[ChecklistChange, ...] = ()
     is_checklist_reviewed: bool = False
     checklist: UsedChecklist | None = None
+    procedure: UsedProcedure | None = None
     checks: tuple[CheckRun, ...] = ()
     action_items: tuple[ActionItem, ...] = ()
     roles: Mapping[Role, str] = field(default_factory=dict)

@@ -21,7 +21,7 @@ What each kind of entry carries in `data` (JSON values only; every text that a p
 | role / severity | `role`, `user` / `severity` |
 | chart | `chart`, `title`, `alt`, `png` and `svg` (blob names), `panels` |
 | report | `formats`, `state`; `op` = edited (`topic`, `state`; the words are the text), cited (`claim`, `evidence`, `state`), reviewed (`state`), final (`state`), reopened (`state`), delivered (`target`, `url`) |
-| checklist | `op` = proposed (`n`, `kind`, `checklist`, `diff`), edited (`n`, `diff`), accepted (`n`, `version`), declined (`n`; the reason is the text), none (nothing to propose), used (`used`: UsedChecklist), checked (`checks`: list of CheckRun), rolled_back (`checklist`, `to`, `version`) |
+| checklist | `op` = proposed (`n`, `kind`, `checklist`, `diff`), edited (`n`, `diff`), accepted (`n`, `version`), declined (`n`; the reason is the text), none (nothing to propose), used (`used`: UsedChecklist), procedure (`procedure`: UsedProcedure), checked (`checks`: list of CheckRun), rolled_back (`checklist`, `to`, `version`) |
 | action | `op` = added (`n`, `owner`, `due`), done (`n`), dropped (`n`), linked (`n`, `url`, `status`), fix (text), verified (`verified`, `evidence`) |
 | followup | `op` = due (`anchor`), snoozed (`until`), stopped; `followup` |
 """

@@ -9,6 +9,7 @@ from bot.checklist.diffs import diff_of, parse_diff
 from bot.domain.checklist import (
     ChecklistChange,
     CheckRun,
+    ProposalKind,
     ProposalStatus,
     UsedChecklist,
     Version,
@@ -21,7 +22,7 @@ from bot.errors import CommandError, Reason
 from bot.incidents.check_words import runs_said, used_said
 from bot.incidents.journal import Journal, Recorded
 from bot.incidents.responding import Responding, Via
-from bot.incidents.shelf import Shelf, path_of
+from bot.incidents.shelf import Shelf, is_monitoring, path_of
 from bot.locales import say
 from bot.store import knowledge
 from bot.store.transaction import Batch, Store
@@ -83,7 +84,7 @@ class Checklists:
             CommandError: it is decided already, or the checklist would be broken.
         """
         change = await self._undecided(incident_id, n)
-        if change.kind.is_monitoring or "/" in change.checklist:
+        if is_monitoring(change.checklist):
             parse_diff(diff)
         else:
             await self._shelf.after(change.checklist, diff)
@@ -155,7 +156,7 @@ class Checklists:
 
         recorded = await self._responding.write(incident_id, via, refuse, step=f"checklist:{n}")
         change = _find(recorded.incident, n)
-        path = _path_of(change)
+        path = path_of(change.checklist)
         made = [
             item
             for item in await knowledge.versions(self._store, path)
@@ -173,13 +174,13 @@ class Checklists:
         Raises:
             CommandError: no such checklist or version, it is there already, or somebody was faster.
         """
-        now = (await self._shelf.one(name)).edition
+        now = await self._shelf.edition_of(name)
         if not 0 <= to <= now.number:
             raise CommandError(say("checklist.no_version", name=name, number=to))
         if to == now.number:
             raise CommandError(say("checklist.already_there", name=name, number=to))
         version = Version(
-            path=path_of(name),
+            path=now.path,
             number=now.number + 1,
             op=VersionOp.ROLLED_BACK,
             by=via.by,
@@ -200,7 +201,7 @@ class Checklists:
         )
         if recorded.is_new:
             return Decision(incident=recorded.incident, name=name, version=version.number)
-        newest = (await self._shelf.one(name)).edition.versions[-1]
+        newest = (await self._shelf.edition_of(name)).versions[-1]
         if (newest.incident, newest.to, newest.by) != (incident_id, to, via.by):
             raise CommandError(say("checklist.faster"), reason=Reason.CONFLICT)
         return Decision(incident=recorded.incident, name=name, version=newest.number)
@@ -240,15 +241,17 @@ class Checklists:
         )
 
     async def _next(self, incident: Incident, change: ChecklistChange, via: Via) -> Version:
-        path = _path_of(change)
-        if "/" in change.checklist:
-            number = await knowledge.head(self._store, path) + 1
-            diff = change.diff
+        path = path_of(change.checklist)
+        number = await knowledge.head(self._store, path) + 1
+        diff = change.diff
+        if is_monitoring(change.checklist):
             parse_diff(diff)
+        elif change.kind is ProposalKind.CAUSE:
+            await self._shelf.after(change.checklist, diff)
         else:
-            now = (await self._shelf.one(change.checklist)).edition
+            now = await self._shelf.edition_of(change.checklist)
             number = now.number + 1
-            diff = diff_of(path, now.text, await self._shelf.after(change.checklist, change.diff))
+            diff = diff_of(path, now.text, await self._shelf.after(change.checklist, diff))
         return Version(
             path=path,
             number=number,
@@ -267,14 +270,8 @@ class Checklists:
         return _find(incident, n)
 
 
-def _path_of(change: ChecklistChange) -> str:
-    """The file that a proposal changes; a proposal of a file of its own names it."""
-    return f"{change.checklist}.yaml" if "/" in change.checklist else path_of(change.checklist)
-
-
 def _decision(incident: Incident, change: ChecklistChange, version: Version) -> Decision:
-    is_file = "/" in change.checklist
-    number = None if is_file else version.number
+    number = None if is_monitoring(change.checklist) else version.number
     return Decision(incident=incident, name=change.checklist, version=number)
 
 

@@ -80,6 +80,7 @@ class Openings:
         self._settings = settings
         self._clock = clock
         self._jobs_for_new = jobs_for_new
+        self._opening_now = 0
         self._grouping = Grouping(store, journal, inventory)
         self._joining = Joining(
             store, journal, clock, jobs_for_news, jobs_for_recovery, jobs_for_words
@@ -159,7 +160,7 @@ class Openings:
             if not rest:
                 return Received(rule=Rule.HEARTBEAT)
             group = replace(group, alerts=rest)
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             decision = await self._grouping.decide(group)
             if not decision.opens:
                 return await self._without_new(group, decision)
@@ -167,7 +168,15 @@ class Openings:
                 raise StoreError(
                     "alert: no channel is set for it; set RCA_ALERT_CHANNEL or a route in RCA_CONFIG"
                 )
-            incident_id = await self._open_for(group, decision, channel, severity, thread_ts)
+            self._opening_now += 1
+            # Others that open now would move the number on which a guess rests.
+            is_guess = attempt == 0 and self._opening_now == 1
+            try:
+                incident_id = await self._open_for(
+                    group, decision, channel, severity, thread_ts, is_guess=is_guess
+                )
+            finally:
+                self._opening_now -= 1
             if incident_id is not None:
                 return Received(rule=decision.rule, incident_id=incident_id, is_new=True)
         raise StoreError(
@@ -196,12 +205,15 @@ class Openings:
         channel: str,
         severity: str | None,
         thread_ts: str | None,
+        *,
+        is_guess: bool,
     ) -> str | None:
         """The new incident, or None when another delivery was faster: then the group is decided on again."""
         opening = self._opening(group, decision, channel, severity, thread_ts)
         free_id = None
         if thread_ts is None:
-            opening, free_id = await self._in_storm(opening, group)
+            guessed = await self._without_storm(opening, group) if is_guess else None
+            opening, free_id = guessed or await self._in_storm(opening, group)
         keys = keys_of(group, self._inventory)
         begins = min(alert.starts_at for alert in group.alerts)
         episode = f"{keys.own}:{begins.isoformat()}:{opening.at and opening.at.isoformat()}"
@@ -271,6 +283,21 @@ class Openings:
             notes=texts(notes),
             beside=also,
         )
+
+    async def _without_storm(
+        self, opening: Opening, group: AlertGroup
+    ) -> tuple[Opening, str] | None:
+        """The opening with its count and number in its own step, and the number; None where a storm may be on."""
+        now = opening.at or self._clock()
+        own = f"{group.source}:{group.group_key}"
+        seen = await alert_memory.foresee(self._store, opening.channel, own, now)
+        if seen is None or seen.count > storms.MOST_NEW_GROUPS:
+            return None
+
+        def beside(incident_id: str) -> Batch:
+            return opening.beside(incident_id).extend(seen.step)
+
+        return replace(opening, beside=beside), seen.free_id
 
     async def _in_storm(self, opening: Opening, group: AlertGroup) -> tuple[Opening, str]:
         """The opening as part of a storm, when too many groups are new in its channel; and a free id for it."""

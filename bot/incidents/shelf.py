@@ -230,9 +230,7 @@ class Shelf:
         Raises:
             StoreError: Redis is not reachable.
         """
-        found = {
-            item.path: item.text.encode() for item in await self._editions_now() if item.patch
-        }
+        found = {item.path: item.text.encode() for item in await self._editions_now() if item.patch}
         for diff in (await self.files()).values():
             found.update({path: text.encode() for path, text in files_of(diff).items()})
         return dict(sorted(found.items()))

@@ -15,6 +15,7 @@ from bot.domain.incident import Incident
 from bot.domain.text import Localized
 from bot.domain.timeline import SYSTEM_AUTHOR, Entry, EntryKind
 from bot.errors import EvidenceError
+from bot.incidents.procedure import procedure_drafts
 from bot.incidents.responding import Via
 from bot.incidents.shelf import Current
 from bot.jobs import outbox, requests
@@ -49,7 +50,7 @@ class Checking:
         """Runs what is to run at this stage, records what it came to, and says so."""
         payload = claim.job.payload
         ledger = await self._services.journal.load(payload["incident"])
-        incident = ledger.incident
+        incident = await self._follow_procedure(ledger.incident, claim)
         current = await self._fitting(incident)
         # The counts of how checks fare are about real incidents.
         if current is None or incident.service is None or incident.drill is not None:
@@ -77,6 +78,20 @@ class Checking:
         )
         await self._say(recorded.incident, is_early=is_early)
         return Done()
+
+    async def _follow_procedure(self, incident: Incident, claim: Claim) -> Incident:
+        """Records which version of the SOP is followed, where changes were accepted over the file."""
+        await self._services.knowledge.refresh()
+        via = Via(by=SYSTEM_AUTHOR, at=self._services.clock(), key=claim.job.id, source="engine")
+        if not procedure_drafts(incident, self._services.sop, via):
+            return incident
+        recorded = await self._services.responding.write(
+            incident.id,
+            via,
+            lambda now: procedure_drafts(now, self._services.sop, via),
+            step="procedure",
+        )
+        return recorded.incident
 
     async def _fitting(self, incident: Incident) -> Current | None:
         known = await self._services.shelf.current()

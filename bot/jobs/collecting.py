@@ -57,6 +57,7 @@ class Collecting:
             post = outbox.thread_post(incident, Message(view="ask_service"))
             await self._services.outbox.send(post, once=f"{claim.job.id}:ask")
             return Done()
+        await self._services.knowledge.refresh()
         await self._look_at_checklist(incident, claim, "opened")
         request = request_of(
             self._services, incident, by=payload["by"], window_seconds=payload["window_s"]
@@ -65,7 +66,7 @@ class Collecting:
         is_automatic = payload["reason"] == "opened"
         ports = self._services.ports_of(incident)
         if is_automatic and incident.drill is None:
-            ports = self._shared
+            ports = replace(self._shared, catalogue=self._services.catalogue)
         collected = await collect(request, ports)
         diagnosis = await asyncio.to_thread(
             assess,

@@ -30,7 +30,8 @@ class Debriefing:
         incident = ledger.incident
         if incident.drill is None or incident.is_open:
             return Done()
-        judged = score(ledger, self._services.sop)
+        await self._services.knowledge.refresh()
+        judged = score(ledger, self._services.sop, self._services.catalogue.causes)
         path = model_path(incident, self._services.catalogue)
         cause = self._services.catalogue.causes.get(incident.drill.cause)
         message = Message(

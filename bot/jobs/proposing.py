@@ -51,10 +51,13 @@ class Proposing:
         checklists = {name: item.checklist for name, item in known.items()}
         chosen = fitting(incident, checklists)
         usage = {chosen.id: await self._services.shelf.usage(chosen.id)} if chosen else {}
-        catalogue = self._services.catalogue
+        await self._services.knowledge.refresh()
+        catalogue, sop = self._services.catalogue, self._services.sop
         background = Background(
             entries=ledger.entries,
             usage=usage,
+            procedure=sop.source,
+            procedure_name=self._services.shelf.procedure,
             known={item.name: item.layer.value for item in catalogue.signals.values()}
             | {item.id: item.layer.value for item in catalogue.findings.values()},
             symptoms={

@@ -170,7 +170,7 @@ def _overdue(pasts: Sequence[Past], today: date) -> tuple[Overdue, ...]:
         for due, _ in past.actions
         if due is not None and due < today
     ]
-    return tuple(sorted(found, key=lambda item: (item.due, item.incident)))
+    return tuple(sorted(found, key=lambda item: (item.due, len(item.incident), item.incident)))
 
 
 def _weeks(pasts: Sequence[Past], first: date, last: date) -> tuple[tuple[date, int], ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -13,16 +14,21 @@ from bot.domain.text import Locale
 from bot.locales import templates_root, translate
 from bot.report import palette
 from bot.report.blocks import Page
+from bot.report.breaking import breakable
 from bot.report.plain import visible
 from bot.report.svg import themed
 from bot.report.wording import web_address
 
 _VARIABLE = re.compile(r"(--[a-z0-9-]+): ([^;]+);")
+_FOLD = re.compile(r"(?<=[_,({\[|/:])(?=\w)")
+_FOLDED = 16
+"""Characters of a word that fits into a column as it is."""
 _USE = re.compile(r"var\((--[a-z0-9-]+)\)")
 
 
 @cache
-def _environment() -> Environment:
+def _environment(*, is_paged: bool) -> Environment:
+    broken = breakable if is_paged else str
     environment = Environment(
         loader=FileSystemLoader(templates_root() / "report"),
         autoescape=True,
@@ -31,8 +37,10 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        shown=_shown,
-        kept=lambda text: escape(visible(text)),
+        shown=partial(_shown, broken=broken),
+        foldable=_foldable,
+        kept=lambda text: escape(broken(visible(text))),
+        named=lambda text: " ".join(visible(text).split()),
         link=_link,
         kind=lambda block: type(block).__name__,
         drawing=lambda content: Markup(themed(content.decode())),  # noqa: S704 - cut down by clean_svg
@@ -51,7 +59,7 @@ def write_html(
     """
     locale = Locale(page.lang)
     written = (
-        _environment()
+        _environment(is_paged=is_paged)
         .get_template("postmortem.html.j2")
         .render(
             page=page,
@@ -74,9 +82,15 @@ def _settled(html: str) -> str:
     return _USE.sub(lambda match: values[match[1]], style) + end + rest
 
 
-def _shown(text: str) -> Markup:
-    """The text with every character visible and its line breaks kept."""
-    return Markup("<br>").join(escape(line) for line in visible(text).split("\n"))
+def _shown(text: str, broken: Callable[[str], str] = str) -> Markup:
+    """The text with every character visible and its line breaks kept; `broken` says where long words may break."""
+    return Markup("<br>").join(escape(broken(line)) for line in visible(text).split("\n"))
+
+
+def _foldable(text: str) -> Markup:
+    """`_shown` for code: a query in a narrow column breaks between its words; copied, it is what it was."""
+    parts = _FOLD.split(visible(text)) if len(text) > _FOLDED else [visible(text)]
+    return Markup("<wbr>").join(_shown(part) for part in parts)
 
 
 def _link(href: str | None) -> str | None:

@@ -72,7 +72,9 @@ def _actions(words: Wording) -> Inline:
     left = [item for item in items if item.status is ActionStatus.OPEN]
     nobody = sum(item.owner is None for item in left)
     undated = sum(item.due is None for item in left)
-    said = words.t(
-        "key.actions_text", open=len(left), count=len(items), nobody=nobody, undated=undated
-    )
-    return plain(said, Tone.WARN if nobody or undated else Tone.PLAIN)
+    said = [words.t("key.actions_open", open=len(left), count=len(items))]
+    if nobody:
+        said.append(words.t("key.actions_nobody", count=nobody))
+    if undated:
+        said.append(words.t("key.actions_undated", count=undated))
+    return plain(words.t("list_comma").join(said), Tone.WARN if said[1:] else Tone.PLAIN)

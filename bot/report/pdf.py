@@ -42,9 +42,6 @@ PAPER_CHARACTERS = 8_000
 
 # Of our own template, where every text is escaped.
 _ID = re.compile(r' id="([^"]+)"')
-# A word that no line holds, of a script that breaks only at spaces; and where it may break.
-_LONG_WORD = re.compile(r"[^\s\u200b\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]{300,}")
-_PIECE = 60
 _INNER_LINK = re.compile(r'<a href="#([^"]+)">(.*?)</a>', re.DOTALL)
 
 
@@ -91,21 +88,8 @@ def _on_paper(text: str, *, locale: Locale) -> str:
     left = len(text) - PAPER_CHARACTERS
     if left > 0:
         note = translate(locale, "report.shortened_on_paper", left=left)
-        text = f"{text[:PAPER_CHARACTERS]}\n{note}"
-    return breakable(text)
-
-
-def breakable(text: str) -> str:
-    """The text with places to break in words that no line holds: base64, minified JSON, a key held down.
-
-    Without them the typesetter tries every length of the word: 8,000 letters take 2.4 s, with them 0.1 s
-    (measured 2026-11-30), and a pasted file would keep everybody's reports waiting.
-    """
-    return _LONG_WORD.sub(lambda match: "\u200b".join(_pieces(match[0])), text)
-
-
-def _pieces(word: str) -> list[str]:
-    return [word[place : place + _PIECE] for place in range(0, len(word), _PIECE)]
+        return f"{text[:PAPER_CHARACTERS]}\n{note}"
+    return text
 
 
 def typeset(html: str, identifier: str, *, is_tagged: bool) -> bytes:

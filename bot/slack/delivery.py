@@ -1,14 +1,15 @@
 """Sends one message so that it is there exactly once, however often the process dies on the way.
 
 Before a send the key is marked; a later attempt that finds the mark looks in the conversation for a message that
-carries the key in its metadata, and adopts it instead of sending another.
+carries the key in its metadata, and adopts it instead of sending another. What must be fast is marked while it is
+sent: its job counts the attempts, so that a second one looks whether it finds a mark or not.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -57,14 +58,23 @@ class Delivery:
         plain: Part,
         also: Callable[[str], Batch] = lambda _: Batch(),
         first: Batch | None = None,
+        is_first_try: bool = False,
+        possible_since: datetime | None = None,
     ) -> Sent:
         """Posts once under `key`. also: what else is recorded with the message's ts; first: what before it is sent.
+
+        is_first_try: nobody can have sent it yet, so it is marked while it is sent.
+        possible_since: given by those who say so at the first try: since when an earlier one may have sent it unmarked.
 
         Raises:
             DeliveryError: not sent, or not known whether it was; the same call later finds out.
             StoreError: Redis is not reachable.
         """
+        if is_first_try and await surface.post_state(self._store, key) is None:
+            return await self._send_at_once(key, channel, thread_ts, part, plain, also, first)
         state = await self._marked(key, first)
+        if possible_since is not None and not state.is_old and not is_first_try:
+            state = replace(state, since=min(possible_since, state.since), is_old=True)
         if state.ts is not None:
             return Sent(ts=state.ts, is_new=False)
         found = await self._find(key, channel, thread_ts, state.since) if state.is_old else None
@@ -75,6 +85,29 @@ class Delivery:
         await self._store.commit(step, doing="record a message")
         reached("post.recorded")
         return Sent(ts=ts, is_new=found is None)
+
+    async def _send_at_once(
+        self,
+        key: str,
+        channel: str,
+        thread_ts: str | None,
+        part: Part,
+        plain: Part,
+        also: Callable[[str], Batch],
+        first: Batch | None,
+    ) -> Sent:
+        """Marks and posts at the same time: neither waits for the other's disk or network."""
+        marking = asyncio.create_task(self._marked(key, first))
+        try:
+            reached("post.before_send")
+            ts = await self._post(key, channel, thread_ts, part, plain)
+            reached("post.sent")
+        finally:
+            state = await marking
+        step = surface.post_progress(key, replace(state, ts=ts)).extend(also(ts))
+        await self._store.commit(step, doing="record a message")
+        reached("post.recorded")
+        return Sent(ts=ts, is_new=True)
 
     async def _marked(self, key: str, first: Batch | None) -> PostState:
         """How far an earlier attempt got; where there was none, this one is marked, with `first` in the same step."""

@@ -61,7 +61,7 @@ class Poster:
             incident = (await self._services.journal.load(incident_id)).incident
             if await self._is_archived(incident):
                 return Done()
-            return await self._card(incident)
+            return await self._card(incident, claim)
         except DeliveryError as error:
             return await self._failed(claim, error, incident_id)
 
@@ -77,7 +77,7 @@ class Poster:
         except DeliveryError as error:
             return await self._failed(claim, error, str(incident_id) if incident_id else None)
 
-    async def _card(self, incident: Incident) -> Done:
+    async def _card(self, incident: Incident, claim: Claim) -> Done:
         presented = await self._presented(Message(view="card"), incident, incident.locale)
         part = presented.parts[0]
         name = f"card:{incident.id}"
@@ -89,6 +89,8 @@ class Poster:
                 part=part,
                 plain=presented.plain[0],
                 first=_meanings(presented),
+                is_first_try=claim.attempt == 1,
+                possible_since=incident.opened_at,
             )
             await self._attach(incident, sent.ts, part.digest)
             reached("post.recorded")
@@ -135,6 +137,8 @@ class Poster:
             return Done()
         if await self._is_archived(incident):
             return Done()
+        # What a step asks may have been changed on another replica.
+        await self._services.knowledge.refresh()
         presented = await self._presented(message, incident, incident.locale)
         if message.files and not presented.meanings:
             # A file with a caption is one message; two would be noise.
@@ -204,6 +208,7 @@ class Poster:
             except UnknownIncidentError:
                 incident = None
         locale = await self._directory.locale(str(payload["user"]), locale)
+        await self._services.knowledge.refresh()
         presented = await self._presented(message, incident, locale)
         await self._remember(presented)
         for part in presented.parts:

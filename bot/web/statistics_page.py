@@ -17,9 +17,10 @@ th,td{text-align:left;padding:.4rem .6rem;vertical-align:top;
 border-bottom:1px solid color-mix(in srgb,currentColor 18%,transparent)}
 th{font-weight:600} td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 td.d{opacity:.8;font-size:.92rem} .few{opacity:.65} a{color:inherit}
-.bar{display:block;height:.45rem;border-radius:.2rem;background:#2a78d6;min-width:1px;margin-top:.25rem}
+.bar{display:block;height:.45rem;border-radius:.2rem;background:#2a78d6;min-width:1px;margin:.25rem 0 0 auto}
+td:not(.n)>.bar{margin-left:0} td.n:has(.bar){min-width:8rem}
 svg{max-width:100%;height:auto;display:block} svg text{fill:currentColor;font-size:12px} svg rect{fill:#2a78d6}
-.wide{overflow-x:auto} .wide table{min-width:38rem}
+.wide{overflow-x:auto} .wide table{min-width:38rem} .wide svg{min-width:38rem}
 """
 
 
@@ -140,10 +141,10 @@ def _weeks(statistics: Statistics, locale: Locale) -> str:
     title = escape(translate(locale, "learning.page_weeks"))
     note = escape(translate(locale, "learning.page_weeks_note"))
     return (
-        f'<h2>{title}</h2><svg role="img" aria-label="{title}. {escape(told)}" '
+        f'<h2>{title}</h2><div class="wide"><svg role="img" aria-label="{title}. {escape(told)}" '
         f'viewBox="0 0 {_CHART_WIDTH} {_CHART_HEIGHT}" width="{_CHART_WIDTH}">'
         f'<path d="M0 {_BARS_BOTTOM + 0.5}H{_CHART_WIDTH}" stroke="currentColor" opacity=".3"/>'
-        f'{"".join(parts)}</svg><p class="few">{note}</p>'
+        f'{"".join(parts)}</svg></div><p class="few">{note}</p>'
     )
 
 
@@ -200,6 +201,8 @@ def _overdue(statistics: Statistics, locale: Locale) -> str:
 
 
 def _bar(share: float) -> str:
+    if share <= 0:
+        return ""
     return f'<span class="bar" style="width:{max(0.0, min(1.0, share)) * 100:.1f}%"></span>'
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bot.app import lint_knowledge
 from bot.checklist import lint, load_checklists, parse_checklist, shipped_checklists
 from bot.errors import ConfigError
+from bot.locales import templates_root
 
 GOOD = """id: own
 title: {en: Own, zh-CN: 自有}
@@ -77,3 +79,12 @@ def test_faulty_file_stops_the_load(tmp_path):
     (tmp_path / "own.yaml").write_text("id: own\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"own.yaml:1: title is missing"):
         load_checklists([tmp_path])
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["sops", "sops/inference.yaml", "checklists", "checklists/inference-latency.yaml", "causes"],
+)
+def test_lint_of_one_kind_takes_it_for_no_other(place):
+    faults, count = lint_knowledge([templates_root() / place])
+    assert faults == [] and count > 0

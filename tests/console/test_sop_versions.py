@@ -69,3 +69,26 @@ async def test_lint_names_the_version_that_the_teams_own_file_has_no_place_for(
     assert said.returncode == 1
     assert said.stdout.startswith(f"{PATH}@v2:1: does not fit the file below"), said.stdout
     assert "@v1" not in said.stdout
+
+
+async def test_branch_holds_the_accepted_files_and_a_second_push_adds_no_commit(
+    redis_url: str, tmp_path: Path
+) -> None:
+    def git(*words: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(there), *words], capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    there = tmp_path / "knowledge.git"
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(there)], check=True)
+    more = {"RCA_DATA_DIR": str(tmp_path / "data")}
+    words = ("sop", "branch", "--url", str(there), "--folder", "rca")
+    await accept(redis_url)
+    pushed = rca_bot(redis_url, *words, **more)
+    assert pushed.returncode == 0 and "rca/knowledge: 1 files" in pushed.stdout, pushed.stderr
+    assert "id: memory" in git("show", f"rca/knowledge:rca/{PATH}")
+    assert "already" in rca_bot(redis_url, *words, **more).stdout
+    assert git("rev-list", "--count", "rca/knowledge").strip() == "1"
+    wrong = rca_bot(redis_url, "sop", "branch", "--url", "ftp://x", **more)
+    assert wrong.returncode == 1 and wrong.stderr.count("\n") == 1 and "--url" in wrong.stderr

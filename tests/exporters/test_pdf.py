@@ -14,8 +14,9 @@ from bot.domain.text import Locale
 from bot.exporter import ExportOptions
 from bot.exporters.pdf import export
 from bot.report import pdf as writer
+from bot.report.breaking import breakable
 from bot.report.charts import draw
-from bot.report.pdf import breakable, typeset
+from bot.report.pdf import typeset
 from tests.report.sample import WITHHELD_TEXT, sample_case
 from tests.report.sample_chart import chart_spec
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -13,10 +14,12 @@ from bot.cause import AllOf, AnyOf, ChangeTest, FindingTest, LogTest, Not, Test
 from bot.diagnosis.engine import diagnose
 from bot.diagnosis.recovery import SymptomState, check_symptom
 from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
+from bot.diagnosis.tracing import trace_paths
 from bot.domain.evidence import SourceState
 from bot.domain.finding import ProbeStatus
 from bot.domain.hypothesis import NextExperiment
 from bot.domain.incident import Fix, Mitigation, RootCause
+from bot.domain.instant import Window
 from bot.domain.text import Localized
 from bot.domain.timeline import EntryKind
 from bot.inventory import Inventory, Node, Service
@@ -65,9 +68,34 @@ async def test_the_engine_finds_the_played_cause(cause: str) -> None:
     found = await diagnose(request, ports)
     assert found.hypotheses[0].cause == cause
     assert found.symptoms, "nobody would call this an incident"
-    assert {found.sources[name] for name in ("metrics", "logs", "events", "probes")} == {
-        SourceState.OK
-    }
+    names = ("metrics", "logs", "traces", "events", "probes")
+    assert {found.sources[name] for name in names} == {SourceState.OK}
+
+
+async def test_the_played_traces_tell_the_phase_that_the_cause_slows_and_recover_with_it() -> None:
+    later = NOW + timedelta(minutes=20)
+    over = replace(
+        drill("pinned_memory_contention"),
+        root_cause=confirmed("pinned_memory_contention"),
+        fix=Fix(text=Localized.verbatim("x"), by="U1", at=NOW + timedelta(minutes=6)),
+    )
+    traces = exercise_ports(real(), over, lambda: later, None).traces
+    assert traces is not None
+
+    async def copying(minutes: int) -> float:
+        end = NOW + timedelta(minutes=minutes)
+        window = Window(end - timedelta(minutes=5), end)
+        answer = await traces.spans("translate-api", window, limit=10, timeout_seconds=1)
+        paths = trace_paths(answer.items, "translate-api")
+        assert len(paths) == 10 and all(path.has_service and path.peers for path in paths)
+        return median(path.seconds["h2d"] for path in paths)
+
+    before, during, after = await copying(-20), await copying(0), await copying(20)
+    assert during > 3 * before and after == pytest.approx(before, rel=0.1)
+    own = await traces.spans(
+        "someone-else", Window(NOW - timedelta(hours=1), NOW), limit=5, timeout_seconds=1
+    )
+    assert own.items == ()
 
 
 def leaves(test: Test) -> list[Test]:
@@ -216,6 +244,16 @@ def test_wrong_cause_skipped_steps_wasted_probes_and_slowness_cost() -> None:
         more=[*steps("symptom", "hypotheses"), *skipped, probed("host_disk", "disk.ok")],
     )
     assert found == {"cause": 0, "order": 0, "conclusions": 0, "probes": 8, "time": 0}
+
+
+def test_wrong_answer_is_not_better_for_having_been_quick_and_is_told_by_its_title() -> None:
+    made = ledger("INC-1", drill="cpu_contention", cause="memory_leak", confirmed_after=60.0)
+    parts = {part.name: part for part in score(made, SOP, CATALOGUE.causes).parts}
+    assert parts["time"].points == 0
+    for shown in (parts["cause"].why, parts["order"].why):
+        for text in (shown.en, shown.zh):
+            assert not re.search("cpu_contention|memory_leak|root_cause", text)
+    assert CATALOGUE.causes["cpu_contention"].title.zh in parts["cause"].why.zh
 
 
 def test_no_conclusion_is_no_jumped_one() -> None:

@@ -9,20 +9,22 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 import uvicorn
 from starlette.applications import Starlette
 
 from bot.app import build_services, load_catalogue
-from bot.diagnosis.request import DiagnosisPorts
+from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
 from bot.domain.incident import Incident
 from bot.exporters import report_worker
 from bot.inventory import Inventory
+from bot.jobs.charting import request_of
 from bot.jobs.handlers import incident_handlers
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler
@@ -45,6 +47,9 @@ from bot.workspace.state import Workspace
 
 CHANNEL = "C0INCIDENTS"
 INCIDENT = "INC-1"
+PATIENCE = 120.0
+"""Seconds of real time that a pass may take here."""
+
 JOB = timedelta(milliseconds=200)
 """How much time passes with each job."""
 
@@ -193,6 +198,10 @@ async def played(
         services = build_services(chosen, store, jobs, ports, lambda: None, clock)
         surface = SlackSurface(services)
         handlers = {**incident_handlers(surface.services), **surface.handlers()}
+        # A busy machine must not turn what was recorded into a blind spot.
+        for module in ("collecting", "verifying", "followup_words"):
+            stack.enter_context(patch(f"bot.jobs.{module}.request_of", _patient))
+        stack.enter_context(patch("bot.jobs.collecting.PAST_SECONDS", PATIENCE))
         stack.callback(chart_worker().close)
         stack.callback(report_worker().close)
         await stack.enter_async_context(_serving(chosen, surface, store, listener))
@@ -207,6 +216,13 @@ async def played(
             bot_url=bot_url,
             slack_url=place.url,
         )
+
+
+def _patient(
+    services: Services, incident: Incident, *, by: str, window_seconds: float
+) -> DiagnosisRequest:
+    asked = request_of(services, incident, by=by, window_seconds=window_seconds)
+    return replace(asked, deadline_seconds=PATIENCE)
 
 
 @contextlib.asynccontextmanager

@@ -13,6 +13,7 @@ from bot.diagnosis.components.evidence import (
     Reason,
     Track,
 )
+from bot.diagnosis.components.lost import find_losses
 
 FLOORS = {Aspect.CPU: 2.0, Aspect.LATENCY: 0.005, Aspect.REQUESTS: 0.05}
 """Below this a value is as good as zero: percent of the limit, seconds, requests a second. Basis: judgement."""
@@ -21,8 +22,11 @@ _SIGNIFICANT = 4.0
 _FULL = 3.0
 """Doublings at which a rise counts in full. Basis: judgement."""
 
-_CPU, _LATENCY, _GAP = 2.5, 2.0, 3.0
-"""Log-odds of each in full. Basis: judgement; on recorded benchmarks half or twice as much moves few ranks."""
+_CPU, _LATENCY, _GAP = 2.5, 1.0, 3.0
+"""Log-odds of each in full. Basis: judgement; on recorded benchmarks half or twice as much moves few ranks.
+
+A late answer is worth least: whoever waits for the sick component answers late as well.
+"""
 
 _FEWEST = 5
 """Values before, below which nobody can speak of a usual level. Basis: judgement: five give a median and its
@@ -79,6 +83,9 @@ def blame_calls(evidence: ComponentEvidence) -> Blame:
     """Callees that answer late by their own clock, and callees whose answers are late only at the caller."""
     blame: dict[str, list[Reason]] = {}
     own = {name: _answering(evidence, name) for name in evidence.graph.nodes}
+    # One measure speaks once: whose loss was followed through the graph is not accused again for the same lateness.
+    is_late = evidence.symptom is Aspect.LATENCY
+    followed = find_losses(evidence, Aspect.LATENCY) if is_late else {}
     for name, doublings in own.items():
         # What a callee of it explains is not its own.
         below = max((own[callee] for callee in evidence.graph.callees[name]), default=0.0)
@@ -87,7 +94,7 @@ def blame_calls(evidence: ComponentEvidence) -> Blame:
             default=0.0,
         )
         rest = doublings - max(below, gap_below)
-        if rest > 0:
+        if rest > 0 and name not in followed:
             blame.setdefault(name, []).append(
                 Reason(
                     kind="answers",

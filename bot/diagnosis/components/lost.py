@@ -22,6 +22,9 @@ _ENTRY_EXPLAINS = 0.3
 _SIGNIFICANT = 2.5
 """Robust deviations of the steps before by which the worst step must stand out. Basis: judgement."""
 
+_LEAST_SHARE = 0.001
+"""Noise of one request's loss where nobody counts them: a millisecond, or one failure in a thousand. Basis: judgement."""
+
 _DEEPEST = 3.0
 _SIDE = 0.8
 _UPSTREAM = 1.0
@@ -54,12 +57,17 @@ def find_losses(evidence: ComponentEvidence, symptom: Aspect) -> Mapping[str, Lo
     gauges: dict[tuple[str, Aspect], Gauge] = {}
     for gauge in sorted(evidence.gauges, key=lambda g: g.statistic, reverse=True):
         gauges[gauge.component, gauge.aspect] = gauge
+    is_counted = any(aspect is Aspect.REQUESTS for _, aspect in gauges)
     for name in evidence.graph.nodes:
         requests = gauges.get((name, Aspect.REQUESTS))
         per_request = gauges.get((name, symptom))
-        if requests is None:
+        if requests is None and (is_counted or per_request is None):
             continue
-        loss = _loss(requests.track, per_request.track if per_request else None, symptom)
+        if requests is None and per_request is not None:
+            # Nobody counts requests anywhere: what one request loses stands for what all of them lose.
+            loss = _loss(_each_once(per_request.track), per_request.track, symptom, counted=False)
+        elif requests is not None:
+            loss = _loss(requests.track, per_request.track if per_request else None, symptom)
         if loss is not None:
             found[name] = loss
     return found
@@ -67,11 +75,12 @@ def find_losses(evidence: ComponentEvidence, symptom: Aspect) -> Mapping[str, Lo
 
 def blame_lost(evidence: ComponentEvidence) -> Blame:
     """The walk from the entry down to the deepest component that explains the loss; empty without requests."""
-    symptom, entry = evidence.symptom, evidence.entry
-    if symptom not in (Aspect.LATENCY, Aspect.FAILURES) or entry is None:
+    symptom = evidence.symptom
+    if symptom not in (Aspect.LATENCY, Aspect.FAILURES):
         return {}
     losses = find_losses(evidence, symptom)
-    if entry not in losses:
+    entry = evidence.entry or _outermost(evidence, losses)
+    if entry is None or entry not in losses:
         return {}
     unit = "request seconds" if symptom is Aspect.LATENCY else "failed requests"
     path = _walk(evidence, losses, entry)
@@ -94,6 +103,21 @@ def blame_lost(evidence: ComponentEvidence) -> Blame:
             detail = f"{loss.total:.3g} {unit} lost beside the path"
             blame.setdefault(name, []).append(Reason(kind="lost", weight=weight, detail=detail))
     return {name: tuple(reasons) for name, reasons in blame.items()}
+
+
+def _outermost(evidence: ComponentEvidence, losses: Mapping[str, Loss]) -> str | None:
+    """Where the trouble was probably noticed if nobody says: of those that nobody calls, the one that lost most."""
+    outer = [name for name in losses if not evidence.graph.callers[name]]
+    return max(outer, key=lambda name: (losses[name].total, name), default=None)
+
+
+def _each_once(track: Track) -> Track:
+    """One request in each step that was measured."""
+
+    def ones(values: tuple[float | None, ...]) -> tuple[float | None, ...]:
+        return tuple(None if value is None else 1.0 for value in values)
+
+    return Track(usual=ones(track.usual), recent=ones(track.recent), during=ones(track.during))
 
 
 def _walk(evidence: ComponentEvidence, losses: Mapping[str, Loss], entry: str) -> tuple[str, ...]:
@@ -132,7 +156,9 @@ def _overlap(caller: Loss, callee: Loss) -> float:
     return both / caller.total
 
 
-def _loss(requests: Track, per_request: Track | None, symptom: Aspect) -> Loss | None:
+def _loss(
+    requests: Track, per_request: Track | None, symptom: Aspect, *, counted: bool = True
+) -> Loss | None:
     usual = _product(requests.usual, per_request.usual if per_request else ())
     recent = [
         value
@@ -146,10 +172,10 @@ def _loss(requests: Track, per_request: Track | None, symptom: Aspect) -> Loss |
     # The quietest step before the alert: the trouble began before the alert did.
     quiet = max(level, min(recent)) if recent else level
     noise = healthy.sigma if healthy else 0.0
-    if symptom is Aspect.FAILURES:
+    if symptom is Aspect.FAILURES and counted:
         noise = max(noise, math.sqrt(max(level, 1.0)))
     else:
-        noise = max(noise, 0.05 * abs(level), 1e-9)
+        noise = max(noise, 0.05 * abs(level), 1e-9 if counted else _LEAST_SHARE)
     excess = tuple((value if value is not None else level) - quiet for value in during)
     if not excess:
         return None

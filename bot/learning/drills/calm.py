@@ -92,6 +92,12 @@ LEVELS: Mapping[str, float] = {
     "spans.received": 200.0,
     "targets.up": 1.0,
     "throughput.answers": 50.0,
+    "trace.compute": 0.04,
+    "trace.frontend": 0.01,
+    "trace.h2d": 0.002,
+    "trace.outside": 0.004,
+    "trace.peer": 0.01,
+    "trace.queue": 0.004,
     "writes.others": 1e6,
     "writes.service": 1e6,
 }

@@ -17,6 +17,7 @@ from bot.domain.instant import Window
 from bot.inventory import Inventory, Node, Service
 from bot.learning.drills.calm import LEVELS
 from bot.learning.drills.script import NEIGHBOUR, Course, Script, Stage
+from bot.learning.drills.traces import PlayedTraces
 from bot.learning.drills.tracks import Tracks, curve, tracks_of
 from bot.source import Answer, LogLine
 
@@ -44,7 +45,7 @@ def ports_of(
         inventory=inventory,
         metrics=PlayedMetrics(tracks_of(script, stage, real.catalogue)),
         logs=PlayedLogs(script, stage),
-        traces=None,
+        traces=PlayedTraces(script, stage),
         changes=PlayedChanges(script.changes),
         cluster=None,
         probes=PlayedProbes(script, stage, real.catalogue, clock),

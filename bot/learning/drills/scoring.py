@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bot.cause import Cause
 from bot.domain.hypothesis import HypothesisStatus
 from bot.domain.incident import ExperimentVerdict, Incident
 from bot.domain.postmortem import DurationName
@@ -45,8 +46,10 @@ class Score:
         return sum(part.points for part in self.parts)
 
 
-def score(ledger: Ledger, sop: Sop) -> Score:
+def score(ledger: Ledger, sop: Sop, causes: Mapping[str, Cause] | None = None) -> Score:
     """Judges an exercise that is over.
+
+    causes: of the catalogue, so that they are named by their titles.
 
     Raises:
         ValueError: the incident is no exercise.
@@ -56,7 +59,7 @@ def score(ledger: Ledger, sop: Sop) -> Score:
         raise ValueError(f"{incident.id}: is no exercise")
     return Score(
         parts=(
-            _cause(incident),
+            _cause(incident, causes or {}),
             _order(ledger.entries, sop),
             _conclusions(incident, ledger.entries),
             _probes(ledger),
@@ -65,18 +68,38 @@ def score(ledger: Ledger, sop: Sop) -> Score:
     )
 
 
-def _cause(incident: Incident) -> Part:
+def _cause(incident: Incident, causes: Mapping[str, Cause]) -> Part:
     played = incident.drill.cause if incident.drill else ""
     root = incident.root_cause
+    cause = _title(incident, causes, played)
     if root is None:
-        points, why = 0, say("learning.score_cause_none", cause=played)
-    elif root.cause == played:
-        points, why = CAUSE, say("learning.score_cause_right", cause=played)
-    elif played in root.chain or _is_on_chain(incident, played):
-        points, why = CAUSE // 2, say("learning.score_cause_near", cause=played, named=root.cause)
+        return Part(
+            name="cause", points=0, most=CAUSE, why=say("learning.score_cause_none", cause=cause)
+        )
+    named = _title(incident, causes, root.cause)
+    if root.cause == played:
+        points, why = CAUSE, say("learning.score_cause_right", cause=cause)
+    elif _is_near(incident):
+        points, why = CAUSE // 2, say("learning.score_cause_near", cause=cause, named=named)
     else:
-        points, why = 0, say("learning.score_cause_wrong", cause=played, named=root.cause)
+        points, why = 0, say("learning.score_cause_wrong", cause=cause, named=named)
     return Part(name="cause", points=points, most=CAUSE, why=why)
+
+
+def _title(incident: Incident, causes: Mapping[str, Cause], cause: str) -> Localized:
+    if cause in causes:
+        return causes[cause].title
+    known = incident.hypothesis(cause)
+    return known.title if known else Localized.verbatim(cause)
+
+
+def _is_near(incident: Incident) -> bool:
+    """Whether what was confirmed is what was played, or a link of its chain."""
+    played = incident.drill.cause if incident.drill else ""
+    root = incident.root_cause
+    return root is not None and (
+        played in (root.cause, *root.chain) or _is_on_chain(incident, played)
+    )
 
 
 def _is_on_chain(incident: Incident, played: str) -> bool:
@@ -106,8 +129,10 @@ def _order(entries: Sequence[Entry], sop: Sop) -> Part:
     never = [name for name in order if order.index(name) not in places and name not in skipped]
     faults = [*skipped, *forced, *never]
     points = max(0, ORDER - _ORDER_EACH * len(faults))
+    titles = [found.title for name in dict.fromkeys(faults) if (found := sop.step(name))]
+    listed = Localized(", ".join(item.en for item in titles), "、".join(item.zh for item in titles))
     why = (
-        say("learning.score_order_faults", steps=", ".join(dict.fromkeys(faults)))
+        say("learning.score_order_faults", steps=listed)
         if faults
         else say("learning.score_order_kept")
     )
@@ -157,6 +182,9 @@ def _time(ledger: Ledger) -> Part:
     seconds = past_of(ledger).durations[DurationName.CONFIRMED_CAUSE]
     if seconds is None:
         return Part(name="time", points=0, most=TIME, why=say("learning.score_time_none"))
+    if not _is_near(ledger.incident):
+        # A wrong answer is not better for having been quick.
+        return Part(name="time", points=0, most=TIME, why=say("learning.score_time_wrong"))
     share = (_SLOW_SECONDS - seconds) / (_SLOW_SECONDS - _FAST_SECONDS)
     points = round(TIME * min(1.0, max(0.0, share)))
     why = say("learning.score_time", minutes=round(seconds / 60, 1))

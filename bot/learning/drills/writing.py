@@ -43,8 +43,8 @@ _SHOWN: dict[SymptomKind, tuple[tuple[str, float], ...]] = {
     SymptomKind.LOGS_MISSING: (("logs.lines", 0.0),),
     SymptomKind.TRACES_MISSING: (("spans.received", 0.0),),
 }
-_UNPLAYED = ("trace.", "traces.")
-"""Signals that are derived from spans; an exercise plays none."""
+_UNPLAYED = ("traces.",)
+"""Signals that follow from others: no trace arrives where no span does."""
 
 _RATIO_TOP = 0.98
 

@@ -214,3 +214,23 @@ def test_other_names_and_another_order_change_nothing(seed: int) -> None:
     )
     wanted = [(other[item.name], item.score) for item in rank_components(evidence) if item.score]
     assert [(item.name, item.score) for item in rank_components(renamed) if item.score] == wanted
+
+
+def test_without_counted_requests_the_loss_of_one_stands_for_all() -> None:
+    evidence = slow_store()
+    uncounted = tuple(one for one in evidence.gauges if one.aspect is not Aspect.REQUESTS)
+    assert first(replace(evidence, gauges=uncounted)) == "store"
+
+
+def test_where_nobody_says_who_noticed_the_walk_begins_at_the_outermost_that_lost_most() -> None:
+    assert first(replace(slow_store(), entry=None)) == "store"
+
+
+def test_lateness_that_was_followed_down_the_graph_accuses_nobody_a_second_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = rank_components(slow_store())
+    assert {reason.kind for item in plain for reason in item.reasons} == {"lost"}
+    # However much a late answer may weigh elsewhere, here it has been used already.
+    monkeypatch.setattr("bot.diagnosis.components.gauges._LATENCY", 50.0)
+    assert first(slow_store()) == "store"
