@@ -48,6 +48,9 @@ from bot.store.index import ChangeLog
 from bot.store.queue import Queue
 from bot.store.transaction import Store
 
+ACCEPTED_SECONDS = 3.0
+"""How long a diagnosis from the shell waits for accepted causes; it has ten seconds for everything. Basis: judgement."""
+
 
 def utc_now() -> datetime:
     """The real clock; everything below takes a clock as an argument."""
@@ -115,8 +118,9 @@ async def diagnosis_ports(settings: Settings) -> AsyncIterator[DiagnosisPorts]:
     async with open_store(settings) as store, open_ports(settings, store) as ports:
         catalogue = ports.catalogue
         # Without Redis the ranking goes by the causes of the files; that changes are unreachable, it says itself.
-        with suppress(StoreError):
-            catalogue = (await open_shelf(settings, store, catalogue).known()).catalogue
+        with suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(ACCEPTED_SECONDS):
+                catalogue = (await open_shelf(settings, store, catalogue).known()).catalogue
         yield replace(ports, catalogue=catalogue)
 
 

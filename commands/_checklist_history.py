@@ -50,7 +50,7 @@ def _version(item: Version) -> dict[str, object]:
         "incident": item.incident or "–",
         "change": item.change or "–",
         "to": item.to or 0,
-        "reason": item.reason,
+        "reason": item.why.to_json() if item.why else item.reason,
     }
 
 

@@ -27,8 +27,9 @@ from bot.probe import Cost, Probe
 _log = structlog.get_logger("rca.agent")
 
 NVML_GROUP = "nvml"
-STANDIN_PREFIX = "standin:"
 """Serial group of probes that talk to the GPU driver. Source: NVIDIA/dcgm-exporter#215, two clients at once hang."""
+STANDIN_PREFIX = "standin:"
+"""Before the path of a table of readings that is asked in the driver's place."""
 _STALL_SECONDS = 2.0
 _STALL_SHARE = 0.4
 """One GPU may take at most this share of the deadline, so that a second child has time for the others."""

@@ -31,6 +31,7 @@ _DAEMONS = {
 _CLOCK_SOURCE = Path("devices/system/clocksource/clocksource0/current_clocksource")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _CHRONY_SECONDS = 2.0
+"""A deadline: chronyc answers over a local socket at once or not at all. Our judgement."""
 
 
 class _Timex(ctypes.Structure):

@@ -41,6 +41,7 @@ _NAMES = {
 }
 _UNSUPPORTED = {34, 100, 101, 801, 804}
 _OUT_OF_MEMORY, _NOT_PERMITTED = 2, 800
+"""Source: cuda.h, CUresult."""
 # Source: PCI Express base specification, GB/s a lane after encoding, by the speed that /sys prints.
 _LANE_GB_PER_S = {
     "2.5": 0.25,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 MAX_ENDPOINTS = 16
+"""A cap on work: a service with more dependencies is asked about these. Our judgement."""
 _DEFAULT_PORTS = {"http": 80, "https": 443, "redis": 6379, "rediss": 6379, "grpc": 443}
 _UNIX = "unix://"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from bot.errors import ProbeError, Reason
 
 READ_LIMIT_BYTES = 8 * 1024 * 1024
+"""A cap: no file of /proc or /sys that a probe reads is near it. Our judgement."""
 
 
 def read_text(path: Path, *, limit_bytes: int = READ_LIMIT_BYTES) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import time
+import ctypes
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from time import monotonic
+from typing import Any, NamedTuple
 
 from bot.device.field import FieldState, Unread, sane
 from bot.device.nvml import NvmlLibrary
@@ -31,8 +32,19 @@ _MASK_LIMIT = 2**20
 """Well above the highest bit that is defined; a larger mask is no mask."""
 _MOST_INSTANCES = 64
 """A bound on the loop; today's cards have at most 7 MIG devices."""
-_SM_CLOCK = 1
-_THRESHOLD_SLOWDOWN, _THRESHOLD_GPU_MAX = 1, 3
+_member = ctypes.Structure.__getattribute__
+_NOT_ANSWERED = Unread(FieldState.NOT_SUPPORTED, "not answered")
+"""Source: nvml.h, nvmlClockType_t and nvmlTemperatureThresholds_t."""
+
+
+class Number(NamedTuple):
+    """One call that answers with a number, and what that can mean once it is multiplied by `scale`."""
+
+    function: str
+    arguments: tuple[int, ...]
+    low: float
+    high: float
+    scale: float = 1.0
 
 
 @dataclass(slots=True)
@@ -56,13 +68,13 @@ class Gpu:
         """Result of one call, or `Unread`; a lost device is remembered."""
         if self.skipped or self.lost or self.refused:
             return self._silence()
-        started = time.monotonic()  # measures the driver, so no clock is handed in
+        started = monotonic()  # measures the driver, so no clock is handed in
         try:
             value = self.library.call(function, self.handle, *arguments)
         except NvmlFailure as failure:
             self._note(failure)
             value = failure.as_field()
-        spent = time.monotonic() - started
+        spent = monotonic() - started
         if spent > self.slowest_call_seconds:
             self.slowest_call_seconds = spent
         return value
@@ -81,20 +93,20 @@ class Gpu:
 
     def fields(self, ids: Mapping[str, int]) -> dict[str, int | float | Unread]:
         """Field values by the names that `ids` gives them."""
-        silent = self.skipped or self.lost or self.refused
-        if silent is not None:
-            return dict.fromkeys(ids, Unread(FieldState.ERROR, silent))
+        if self.skipped or self.lost or self.refused:
+            return dict.fromkeys(ids, self._silence())
+        started = monotonic()
         try:
-            values = self.library.fields(self.handle, list(ids.values()))
+            values = self.library.fields(self.handle, tuple(ids.values()))
         except NvmlFailure as failure:
             self._note(failure)
             return dict.fromkeys(ids, failure.as_field())
-        missing = Unread(FieldState.NOT_SUPPORTED, "not answered")
-        found = {name: values.get(number, missing) for name, number in ids.items()}
-        return {
-            name: value if isinstance(value, Unread) else sane(value, 0, 2**62)
-            for name, value in found.items()
-        }
+        self.slowest_call_seconds = max(self.slowest_call_seconds, monotonic() - started)
+        found: dict[str, int | float | Unread] = {}
+        for name, number in ids.items():
+            value = values.get(number, _NOT_ANSWERED)
+            found[name] = value if isinstance(value, Unread) else sane(value, 0, 2**62)
+        return found
 
     def memory(self) -> tuple[float | Unread, float | Unread]:
         """Used and total bytes."""
@@ -121,20 +133,13 @@ class Gpu:
         mask = value if isinstance(value, Unread) else sane(value, 0, _MASK_LIMIT)
         return mask if isinstance(mask, Unread) else int(mask)
 
-    def sm_clock(self) -> tuple[float | Unread, float | Unread]:
-        """Current and highest SM clock in MHz."""
-        return (
-            self.number("nvmlDeviceGetClockInfo", _SM_CLOCK, low=0, high=10_000),
-            self.number("nvmlDeviceGetMaxClockInfo", _SM_CLOCK, low=1, high=10_000),
-        )
-
-    def temperature(self) -> tuple[float | Unread, float | Unread, float | Unread]:
-        """Celsius: now, the highest for operation, where the hardware slows down."""
-        return (
-            self.number("nvmlDeviceGetTemperature", 0, low=-40, high=200),
-            self.number("nvmlDeviceGetTemperatureThreshold", _THRESHOLD_GPU_MAX, low=1, high=200),
-            self.number("nvmlDeviceGetTemperatureThreshold", _THRESHOLD_SLOWDOWN, low=1, high=200),
-        )
+    def numbers(self, asked: Mapping[str, Number]) -> dict[str, float | Unread]:
+        """Several numbers by the names that `asked` gives them."""
+        found: dict[str, float | Unread] = {}
+        for name, (function, arguments, low, high, scale) in asked.items():
+            value = self.read(function, *arguments)
+            found[name] = value if isinstance(value, Unread) else sane(value, low, high, scale)
+        return found
 
     def mig_instances(self) -> list[Gpu] | Unread:
         """MIG devices; empty where the mode is off, `Unread` where it is on and none can be opened."""
@@ -210,6 +215,12 @@ def decode_reasons(mask: int) -> list[str]:
 
 def part(value: Any, name: str) -> Any:
     """A member of a struct, a ctypes object in the library and a table in the stand-in; None where it has none."""
+    if isinstance(value, ctypes.Structure):
+        # The library's own way to a member looks at each for text; `text` does that where it is called for.
+        try:
+            return _member(value, name)
+        except AttributeError:
+            return None
     return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
 
 

@@ -6,10 +6,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bot.device.field import Unread, is_tolerable
-from bot.device.gpu import THROTTLE_COUNTERS, Gpu, decode_reasons, each_gpu
+from bot.device.gpu import THROTTLE_COUNTERS, Gpu, Number, decode_reasons, each_gpu
 from bot.device.nvml import NvmlLibrary
 
 Field = float | Unread
+
+# Source of the arguments: nvml.h, NVML_CLOCK_SM, NVML_TEMPERATURE_GPU, nvmlTemperatureThresholds_t.
+_SM_CLOCK, _GPU_SENSOR = 1, 0
+_THRESHOLD_SLOWDOWN, _THRESHOLD_GPU_MAX = 1, 3
+_NUMBERS = {
+    "sm_clock_mhz": Number("nvmlDeviceGetClockInfo", (_SM_CLOCK,), 0, 10_000),
+    "max_sm_clock_mhz": Number("nvmlDeviceGetMaxClockInfo", (_SM_CLOCK,), 1, 10_000),
+    "performance_state": Number("nvmlDeviceGetPerformanceState", (), 0, 15),
+    "temperature_celsius": Number("nvmlDeviceGetTemperature", (_GPU_SENSOR,), -40, 200),
+    "max_temperature_celsius": Number(
+        "nvmlDeviceGetTemperatureThreshold", (_THRESHOLD_GPU_MAX,), 1, 200
+    ),
+    "slowdown_celsius": Number("nvmlDeviceGetTemperatureThreshold", (_THRESHOLD_SLOWDOWN,), 1, 200),
+    "power_watts": Number("nvmlDeviceGetPowerUsage", (), 0, 5000, 0.001),
+    "power_limit_watts": Number("nvmlDeviceGetEnforcedPowerLimit", (), 1, 5000, 0.001),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,22 +179,11 @@ def read_conditions(
 
 def _condition(gpu: Gpu, throttled: Mapping[str, Field]) -> GpuCondition:
     used, total = gpu.memory()
-    clock, max_clock = gpu.sm_clock()
-    temperature, max_temperature, slowdown = gpu.temperature()
     return GpuCondition(
         index=gpu.index,
         identity=gpu.identity,
         reasons=gpu.throttle_reasons(),
-        sm_clock_mhz=clock,
-        max_sm_clock_mhz=max_clock,
-        performance_state=gpu.number("nvmlDeviceGetPerformanceState", low=0, high=15),
-        temperature_celsius=temperature,
-        max_temperature_celsius=max_temperature,
-        slowdown_celsius=slowdown,
-        power_watts=gpu.number("nvmlDeviceGetPowerUsage", low=0, high=5000, scale=0.001),
-        power_limit_watts=gpu.number(
-            "nvmlDeviceGetEnforcedPowerLimit", low=1, high=5000, scale=0.001
-        ),
+        **gpu.numbers(_NUMBERS),
         utilization_ratio=gpu.utilization(),
         memory_used_bytes=used,
         memory_total_bytes=total,
@@ -215,4 +220,5 @@ def _share(before: float | Unread, after: float | Unread, seconds: float) -> Fie
         return before
     if isinstance(after, Unread):
         return after
-    return min(1.0, max(0.0, (after - before) / 1e9 / seconds))
+    share = (after - before) / 1e9 / seconds
+    return share if 0.0 <= share <= 1.0 else float(share > 0.0)

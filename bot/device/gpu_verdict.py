@@ -18,6 +18,7 @@ THROTTLED_RATIO = 0.01
 """Our judgement: 1 % of the window; any increase within a minute is a warning in DCGM."""
 _SW_POWER_CAP, _HW_SLOWDOWN = 0x4, 0x8
 _SW_THERMAL, _HW_THERMAL, _HW_BRAKE, _IDLE = 0x20, 0x40, 0x80, 0x1
+"""Source: nvml.h, nvmlClocksEventReason*."""
 
 
 def clock_findings(gpu: GpuCondition, label: str) -> list[Finding]:

@@ -16,6 +16,7 @@ from bot.errors import ProbeError
 
 MAX_FILES = 64
 TAIL_BYTES = 64 * 1024
+"""Caps on work: the newest files and their last lines, some hundreds each. Our judgement."""
 _SUPPRESSED = re.compile(
     r"[Ss]uppressed \d+ (messages|lines|callbacks)|\d+ (messages|callbacks) suppressed"
     r"|rate[- ]limit(ed|ing).{0,40}(log|message)",

@@ -34,6 +34,7 @@ _SOCKET = re.compile(r"socket:\[(\d+)\]")
 _NETLINK_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY, _DUMP_REQUEST = 4, 20, 0x301
 _NLMSG_ERROR, _NLMSG_DONE, _INET_DIAG_INFO = 2, 3, 2
 _ALL_STATES = 0xFFFFFFFF
+"""Source: linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h."""
 _MESSAGE_BYTES, _TIMEOUT_SECONDS = 72, 1.0
 
 

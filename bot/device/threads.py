@@ -18,6 +18,7 @@ SAMPLE_GAP_SECONDS = 0.2
 MAX_THREADS = 4096
 """A cap on work, far above any server's pool; more threads are left out and said so."""
 _SUSPICIOUS_WAITERS = 4
+"""Threads on one futex from which contention is suspected. Our judgement: two or three wait at any busy pool."""
 
 
 class ThreadKind(StrEnum):

@@ -125,21 +125,18 @@ def _late(weighed: Mapping[str, Weighed], facts: Facts, catalogue: Catalogue) ->
 
 
 def _unordered(ranked: Sequence[Ranked], facts: Facts, catalogue: Catalogue) -> list[GuardNote]:
-    """Pairs of the first candidate's chain whose order no scrape shows, with what the node's own counters say."""
+    """The links of the first candidate's chain whose order no scrape shows, with what the node's own counters say."""
     first = ranked[0]
-    node = first.weighed.node if first.weighed else None
-    return [
-        GuardNote(
-            kind=GuardKind.UNORDERED,
-            text=say(
-                "guards.unordered", effect=catalogue.causes[effect].title,
-                cause=catalogue.causes[cause].title, seconds=f"{facts.resolution_seconds:g}",
-                counters=_counters(facts, node),
-            ),
-            causes=(effect, cause),
-        )
-        for effect, cause in first.chain.unordered
-    ]  # fmt: skip
+    names = tuple(dict.fromkeys(name for pair in first.chain.unordered for name in pair))
+    if not names:
+        return []
+    text = say(
+        "guards.unordered",
+        names=_listed([catalogue.causes[name].title for name in names]),
+        seconds=f"{facts.resolution_seconds:g}",
+        counters=_counters(facts, first.weighed.node if first.weighed else None),
+    )
+    return [GuardNote(kind=GuardKind.UNORDERED, text=text, causes=names)]
 
 
 def _counters(facts: Facts, node: str | None) -> Localized:

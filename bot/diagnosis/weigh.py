@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bot.cause import Catalogue, Cause, EvidenceRule, Refuter
@@ -12,6 +14,9 @@ from bot.domain.instant import Window
 
 REFUTED = -4.0
 """Highest log-odds of a cause with a live refuter: two in a hundred. Basis: judgement."""
+
+_WITNESS = 0.8
+"""Log-odds from which a family counts as an independent witness: that something else is calm is none. Basis: judgement."""
 
 _EQUAL_SUPPORT = 0.5
 """Log-odds by which the support of two nodes may differ and still count as equal. Basis: judgement."""
@@ -33,6 +38,7 @@ class Weighed:
     log_odds: prior and all moves; capped while a refuter is live.
     support: the sum of what speaks for it.
     unseen: rules and refuters that nobody could look at.
+    families: kinds of evidence that speak for it, each with enough to be a witness of its own.
     """
 
     cause: Cause
@@ -104,6 +110,13 @@ def _on(cause: Cause, node: str | None, facts: Facts, catalogue: Catalogue) -> W
         moves=tuple(moves),
         refuted_by=refuted_by,
         unseen=tuple(unseen),
-        families=frozenset(move.rule.family for move in supporting),
+        families=_witnesses(supporting),
         onset=min(onsets, key=lambda window: (window.end, window.start)) if onsets else None,
     )
+
+
+def _witnesses(supporting: Sequence[Move]) -> frozenset[str]:
+    weights: dict[str, float] = defaultdict(float)
+    for move in supporting:
+        weights[move.rule.family] += move.weight
+    return frozenset(family for family, weight in weights.items() if weight >= _WITNESS)

@@ -249,7 +249,7 @@ class Version:
 
     path: of the file, relative to the knowledge folder (`checklists/inference-latency.yaml`).
     number: from 1, without gaps. diff: against the version before; empty for a return.
-    incident, change: the proposal that it comes from. to: the version that a return goes back to, 0 for the file.
+    why: the reason in both languages, where the bot gave it. incident, change: the proposal that it comes from. to: the version that a return goes back to, 0 for the file.
     """
 
     path: str
@@ -262,6 +262,7 @@ class Version:
     incident: str | None = None
     change: int | None = None
     to: int | None = None
+    why: Localized | None = None
 
     def to_json(self) -> dict[str, Any]:
         """What is stored."""
@@ -276,6 +277,7 @@ class Version:
             "incident": self.incident,
             "change": self.change,
             "to": self.to,
+            "why": self.why.to_json() if self.why else None,
         }
 
     @classmethod
@@ -292,4 +294,5 @@ class Version:
             incident=value.get("incident"),
             change=value.get("change"),
             to=value.get("to"),
+            why=Localized.from_json(value["why"]) if value.get("why") else None,
         )

@@ -247,7 +247,9 @@ class Checklists:
         if is_monitoring(change.checklist):
             parse_diff(diff)
         elif change.kind is ProposalKind.CAUSE:
-            await self._shelf.after(change.checklist, diff)
+            # The whole file anew: it takes the place of what an earlier incident made of the same cause.
+            before = (await self._shelf.edition_of(change.checklist)).text if number > 1 else ""
+            diff = diff_of(path, before, await self._shelf.after(change.checklist, diff))
         else:
             now = await self._shelf.edition_of(change.checklist)
             number = now.number + 1
@@ -259,6 +261,7 @@ class Checklists:
             by=via.by,
             at=via.at,
             reason=change.reason or "",
+            why=change.why,
             diff=diff,
             incident=incident.id,
             change=change.n,

@@ -23,7 +23,11 @@ _K, _B = 1.2, 0.75
 """Usual constants of BM25. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009."""
 
 _ENOUGH = 0.6
-"""Share of the rarity of the asked words that an incident must have. Basis: judgement."""
+"""Share of the rarity of the asked words that stand anywhere which an incident must have. Basis: judgement."""
+
+
+_KNOWN = 0.5
+"""Share of the asked words that must stand somewhere at all. Basis: judgement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +49,11 @@ def search(text: str, pasts: Sequence[Past]) -> tuple[Hit, ...]:
         word: math.log(1 + (len(pasts) - holds[word] + 0.5) / (holds[word] + 0.5)) for word in asked
     }
     mean = math.fsum(_length(past) for past in pasts) / len(pasts) or 1.0
-    whole = math.fsum(rarity.values())
+    # A word that stands nowhere says nothing of where to look; where most are such, there is nothing to be found.
+    known = [word for word in asked if holds[word]]
+    if len(known) < _KNOWN * len(asked):
+        return ()
+    whole = math.fsum(rarity[word] for word in known)
     hits = []
     for past in pasts:
         have = [word for word in asked if past.words.get(word)]

@@ -78,11 +78,13 @@ def fifo(tmp_path: Path) -> Path:
 
 async def test_hang_is_answered_at_the_deadline_and_the_child_is_gone_soon(fifo: Path) -> None:
     runner = _runner(kernel_log=fifo)
-    started = time.monotonic()
     result = await runner.run(PROBES["kernel_log"], {}, 1.0)
-    assert time.monotonic() - started < 1.4
-    assert (result.status, result.findings) == (ProbeStatus.TIMEOUT, ())
     pid = result.data["child"]["pid"]
+    # The answer did not wait for the child: that is still to be seen off, and nobody has reaped it yet.
+    assert [child.pid for child in runner.hung.values()] == [pid]
+    assert Path(f"/proc/{pid}").exists()
+    assert (result.status, result.findings) == (ProbeStatus.TIMEOUT, ())
+    assert result.duration_seconds >= 1.0
     await _until(lambda: not Path(f"/proc/{pid}").exists())
     await _until(lambda: not runner.hung)
     await runner.close()
@@ -137,9 +139,7 @@ async def test_one_hanging_gpu_leaves_the_readings_of_the_others(tmp_path: Path)
         *(_card(index, **(slow if index == 5 else {})) for index in range(8)),
     )
     runner = _runner(nvml_library=library, limits=Limits(grace_seconds=0.2))
-    started = time.monotonic()
     result = await runner.run(PROBES["gpu_state"], {}, 10.0)
-    assert time.monotonic() - started < 10
     assert result.status is ProbeStatus.OK
     rows = result.data["gpus"]
     assert [row["index"] for row in rows if row["skipped"] is None] == [0, 1, 2, 3, 4, 6, 7]
@@ -160,10 +160,11 @@ async def test_second_check_does_not_pile_up_another_hung_call(tmp_path: Path) -
     os.kill(hung, signal.SIGSTOP)  # it will not even take SIGTERM
     first = await run
     assert [row["index"] for row in first.data["gpus"] if row["skipped"] is None] == [0]
-    started = time.monotonic()
     second = await runner.run(PROBES["gpu_state"], {}, 8.0)
-    assert time.monotonic() - started < 2  # no second wait for the same GPU
-    assert any("still hangs" in gap for gap in second.data["not_checked"])
+    # Left out from the start: the second run did not wait for the same GPU again.
+    [gap] = [text for text in second.data["not_checked"] if text.startswith("GPU 1")]
+    assert f"an earlier NVML call still hangs (child {hung} " in gap
+    assert "blocked over" not in gap
     assert [child.pid for child in runner.hung.values()] == [hung]
     os.kill(hung, signal.SIGCONT)
     await _until(lambda: not runner.hung)
@@ -189,13 +190,16 @@ async def test_result_over_the_limit_is_cut_and_says_so(tmp_path: Path) -> None:
 
 async def test_runs_of_one_probe_take_turns_within_the_callers_deadline() -> None:
     runner = _runner()
-    args = {"window_s": 1.0}
-    first, second = await asyncio.gather(
-        runner.run(PROBES["host_cpu"], args, 5.0), runner.run(PROBES["host_cpu"], args, 0.5)
-    )
-    assert first.status is ProbeStatus.OK
+    args = {"window_s": 2.0}
+    first = asyncio.create_task(runner.run(PROBES["host_cpu"], args, 30.0))
+    await _until(lambda: len(runner._children) == 1)
+    second = await runner.run(PROBES["host_cpu"], args, 0.5)
+    # The second gave up while the first was still at it, and no child of its own was started.
+    assert not first.done()
+    assert len(runner._children) == 1
     assert second.status is ProbeStatus.TIMEOUT
-    assert second.duration_seconds < 0.9
+    assert "while other probes ran" in str(second.error)
+    assert (await first).status is ProbeStatus.OK
     await runner.close()
 
 

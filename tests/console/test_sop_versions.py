@@ -7,13 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bot.app import diagnosis_ports, load_catalogue
 from bot.checklist import load_checklists, shipped_checklists
 from bot.checklist.diffs import diff_of
 from bot.checklist.writing import moved, without
-from bot.domain.checklist import ChecklistChange
+from bot.diagnosis.request import DiagnosisPorts
+from bot.domain.checklist import ChecklistChange, ProposalKind
 from bot.domain.text import Localized
+from bot.inventory import Inventory
+from bot.settings import load_settings
 from tests.incidents.test_checklists import change, via
-from tests.web.door import opened, payload
+from tests.incidents.test_procedure import CAUSE
+from tests.web.door import NOW, opened, payload
 
 NAME = "inference-latency"
 PATH = f"checklists/{NAME}.yaml"
@@ -92,3 +97,22 @@ async def test_branch_holds_the_accepted_files_and_a_second_push_adds_no_commit(
     assert git("rev-list", "--count", "rca/knowledge").strip() == "1"
     wrong = rca_bot(redis_url, "sop", "branch", "--url", "ftp://x", **more)
     assert wrong.returncode == 1 and wrong.stderr.count("\n") == 1 and "--url" in wrong.stderr
+
+
+async def test_accepted_cause_is_ranked_by_a_diagnosis_from_the_shell(redis_url: str) -> None:
+    name = "causes/pool_exhausted_inc_1"
+    new = ChecklistChange(
+        n=1, checklist=name, diff=diff_of(f"{name}.yaml", "", CAUSE), kind=ProposalKind.CAUSE
+    )
+    settings = load_settings({"REDIS_URL": redis_url})
+    catalogue = load_catalogue(settings)
+    ports = DiagnosisPorts(inventory=Inventory(), catalogue=catalogue, clock=lambda: NOW)
+    async with opened(redis_url, ports) as door:
+        await door.take("alertmanager", payload("pair_first.json"))
+        await door.services.checklists.propose("INC-1", [(new, Localized("why", "为何"))], via("p"))
+        await door.services.checklists.accept("INC-1", 1, via("a"))
+    async with diagnosis_ports(settings) as known:
+        assert set(known.catalogue.causes) - set(catalogue.causes) == {"pool_exhausted_inc_1"}
+    gone = load_settings({"REDIS_URL": "redis://127.0.0.1:1/0"})
+    async with diagnosis_ports(gone) as known:
+        assert set(known.catalogue.causes) == set(catalogue.causes)

@@ -111,3 +111,17 @@ def test_a_declared_symptom_whose_own_metric_is_calm_counts_as_checked_not_as_se
     assert share(only_words, CATALOGUE, NOT_ESTABLISHED) < undoubted
     assert share(measured(0.060, 0.061), CATALOGUE, NOT_ESTABLISHED) == undoubted
     assert share(measured(0.060, 0.600), CATALOGUE, NOT_ESTABLISHED) < undoubted
+
+
+def test_what_traces_and_metrics_tell_of_one_phase_is_one_witness_and_calm_things_are_none() -> (
+    None
+):
+    cause = CATALOGUE.causes[NAME]
+    families = {rule.id: rule.family for rule in cause.evidence}
+    assert families["trace_copies"] == families["copies_slow"]
+    first, second = (replace(rule, absent=0.0) for rule in cause.evidence if "copies" in rule.id)
+    first = replace(first, weight=6.0)
+    strong = replace(first, id="again", family="other", weight=1.0)
+    assert share(SICK, with_cause(evidence=(first, strong), families=2)) > 0.7
+    weak = replace(strong, weight=0.4)
+    assert share(SICK, with_cause(evidence=(first, weak, second), families=2)) <= 0.65

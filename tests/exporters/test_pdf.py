@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 from functools import cache
 from time import process_time
 
@@ -16,9 +17,13 @@ from bot.exporters.pdf import export
 from bot.report import pdf as writer
 from bot.report.breaking import breakable
 from bot.report.charts import draw
+from bot.report.html import write_html
+from bot.report.outline import outline
 from bot.report.pdf import typeset
+from bot.report.redact import redact
 from tests.report.sample import WITHHELD_TEXT, sample_case
 from tests.report.sample_chart import chart_spec
+from tests.report.sample_script import Script
 
 PARAGRAPHS = (
     "根因：KV 缓存耗尽，请求被抢占并重新计算。",
@@ -126,5 +131,25 @@ def test_a_word_that_no_line_holds_keeps_nobody_waiting():
 
 
 def test_ordinary_words_stay_as_they_are():
-    text = "a sha256:" + "ab" * 32 + " and 这是没有空格的中文" * 100
+    text = "a " + "ab" * 32 + " pod-7_b and 这是没有空格的中文" * 100
     assert breakable(text) == text
+
+
+def test_names_break_between_their_parts_and_are_copied_whole():
+    name = "rate(vllm:time_to_first_token_seconds_sum"
+    assert breakable(name).split("\u200b") == [
+        "rate(", "vllm:", "time_", "to_", "first_", "token_", "seconds_", "sum",
+    ]  # fmt: skip
+    script = Script()
+    script.entries = list(sample_case().entries)
+    script.say(900, "U0LIN", f"{name} {'y' * 700}")
+    page = outline(
+        redact(replace(sample_case(), entries=tuple(script.entries)).compile()), Locale.EN
+    )
+    told = next(section for section in page.sections if section.id == "timeline")
+    said = text_of(
+        typeset(write_html(replace(page, sections=(told,)), is_paged=True), "x", is_tagged=False)
+    )
+    assert name in "".join(said.split())
+    assert "y" * 700 in "".join(said.split())
+    assert "U+200B" not in said

@@ -201,6 +201,7 @@ async def test_history_names_who_changed_the_sop_and_rollback_is_seen_by_every_r
     shown = reply.message.context  # type: ignore[attr-defined]
     assert [item["incident"] for item in shown["versions"]] == ["INC-1"]
     assert {line["by"] for line in shown["blame"]} == {"U0LEAD"}
+    assert "信息收集" in shown["versions"][0]["reason"]["zh-CN"]
     await replica.services.knowledge.refresh()
     assert learned(replica.services.sop)
     await called(door, checklist, "rollback sop 0 nobody reads it", "r")
@@ -282,6 +283,12 @@ async def test_new_cause_is_in_the_catalogue_of_every_replica_once_it_is_accepte
     incident = await replica.incident()
     assert "pool_exhausted_inc_1" in replica.services.ports_of(incident).catalogue.causes
     assert f"+++ b/{name}.yaml" in await door.services.shelf.patch()
+    newer = replace(new, n=3, diff=diff_of(f"{name}.yaml", "", CAUSE.replace("0.01", "0.02")))
+    await door.services.checklists.propose("INC-1", [(newer, WHY)], via("q"))
+    await door.services.checklists.accept("INC-1", 3, via("b"))
+    await replica.services.knowledge.refresh()
+    assert replica.services.catalogue.causes["pool_exhausted_inc_1"].prior == 0.02
+    assert await door.services.shelf.faults() == []
     await called(door, checklist, f"rollback {name} 0 it fits nothing", "r")
     await replica.services.knowledge.refresh()
     assert set(replica.services.catalogue.causes) == before

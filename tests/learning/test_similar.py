@@ -137,6 +137,13 @@ def test_search_finds_titles_causes_and_notes_in_both_languages(text: str, wante
     assert hits[0].past.id == wanted
 
 
+def test_word_that_stands_nowhere_does_not_hide_what_the_others_find() -> None:
+    found = [hit.past.id for hit in search("tokenizer", ALL)]
+    assert found
+    assert [hit.past.id for hit in search("tokenizer zebra", ALL)] == found
+    assert search("tokenizer zebra quagga", ALL) == ()
+
+
 def test_search_ranks_the_title_above_a_note() -> None:
     noted = past("INC-1", title="errors of chat-api", notes=["could be the tokenizer"], days_ago=1)
     titled = past("INC-2", title="tokenizer is stuck", days_ago=9)

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import itertools
 
+from slack_sdk.web.async_client import AsyncWebClient
+
+from bot.app import utc_now
 from bot.domain.text import Localized
 from bot.jobs import outbox
 from bot.message import Button, Message
+from bot.slack.delivery import Delivery
+from bot.slack.present import Part
+from bot.slack.web import Web
 from bot.store import surface
 from bot.store.surface import PostState
+from bot.workspace.config import BOT_TOKEN
 from tests.slack.conftest import CHANNEL, Stage
 
 
@@ -61,6 +68,43 @@ async def test_answer_that_is_lost_is_looked_for_and_not_sent_again(stage: Stage
     state = await surface.post_state(stage.store, key)
     assert state is not None
     assert state.ts == first.ts
+
+
+async def test_a_second_try_that_finds_no_mark_looks_before_it_sends(stage: Stage) -> None:
+    """An anchor is marked while it is sent: the process may have died with the one done and not the other."""
+    ts = await stage.start()
+    await stage.calm()
+    incident = await stage.incident()
+    delivery = Delivery(
+        Web(AsyncWebClient(token=BOT_TOKEN, base_url=stage.settings.slack_api_url)),
+        stage.store,
+        utc_now,
+    )
+    await stage.store.text.delete(f"rca:post:card:{incident.id}")
+    part = Part(blocks=(), text="the anchor once more")
+    sent = await delivery.send(
+        key=f"card:{incident.id}",
+        channel=CHANNEL,
+        thread_ts=None,
+        part=part,
+        plain=part,
+        possible_since=incident.opened_at,
+    )
+    assert not sent.is_new
+    assert sent.ts == ts
+    fresh = await delivery.send(
+        key="card:INC-99",
+        channel=CHANNEL,
+        thread_ts=None,
+        part=part,
+        plain=part,
+        is_first_try=True,
+        possible_since=incident.opened_at,
+    )
+    assert fresh.is_new
+    state = await surface.post_state(stage.store, "card:INC-99")
+    assert state is not None
+    assert state.ts == fresh.ts
 
 
 async def test_message_that_slack_refuses_is_said_in_plain_text(stage: Stage) -> None:

@@ -176,7 +176,7 @@ async def test_a_private_incident_is_not_recalled_in_a_public_thread(stage: Stag
 async def test_stats_say_n_and_no_median_of_one(stage: Stage) -> None:
     await earlier(stage, "P99 is high", cause="lock_contention")
     await stage.lead.command(CHANNEL, "/rca stats range=30d")
-    told = await stage.whispered(stage.lead, "1 incidents in 30")
+    told = await stage.whispered(stage.lead, "Incidents in 30 days: 1")
     assert "(n=1)" in told.all_text
     assert "median" not in told.all_text.split("Median from")[0]
     assert "/stats?" in str(told.blocks)
@@ -228,7 +228,7 @@ async def test_an_exercise_is_played_scored_and_debriefed(school: Stage) -> None
     timers = await stage.store.text.keys("rca:q:pending:followup:INC-1:*")
     assert timers == []
     await stage.lead.command(CHANNEL, "/rca stats")
-    told = await stage.whispered(stage.lead, "0 incidents in 90")
+    told = await stage.whispered(stage.lead, "Incidents in 90 days: 0")
     assert "exercises, not counted: 1" in told.all_text
 
 

@@ -30,7 +30,7 @@ async def test_words_without_an_incident_answer_or_say_what_to_do(stage: Stage) 
     assert "gpu-2" in await _ask(stage, "nodes", "2 nodes")
     await _ask(stage, "changes since=3d", "last 3 days")
     await _ask(stage, "changes since=x", "no span of time")
-    await _ask(stage, "stats", "0 incidents")
+    await _ask(stage, "stats", "days: 0")
     await _ask(stage, "search nothing like it", "No incident with")
 
 

@@ -182,6 +182,7 @@ int nvmlDeviceGetFieldValues(handle h, int count, struct value *out) {
     char name[KEY];
     snprintf(name, KEY, "field.%u", out[i].field);
     const struct entry *entry = look(h->gpu, name);
+    if (entry && entry->number < 0) continue; /* left as the caller gave it */
     snprintf(name, KEY, "field_per_s.%u", out[i].field);
     const struct entry *grows = look(h->gpu, name);
     int is_throttle = out[i].field >= 269 && out[i].field <= 271;
