@@ -8,7 +8,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -88,7 +88,7 @@ def test_body_over_the_limit_is_413_declared_or_not(agent: LiveAgent) -> None:
     token = {"Authorization": f"Bearer {agent.token('host_cpu', {})}"}
     big = b"x" * (10 * 1024 * 1024)
 
-    def pieces() -> object:
+    def pieces() -> Iterator[bytes]:
         for start in range(0, len(big), 65536):
             yield big[start : start + 65536]
 

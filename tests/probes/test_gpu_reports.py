@@ -56,7 +56,7 @@ async def test_one_of_four_lost_and_fields_that_fail_leave_everything_else(tmp_p
         "nvmlDeviceGetComputeRunningProcesses": {"raise": "NoPermission"},
         "nvmlDeviceGetPowerUsage": 71000,
     }
-    nobody = {"nvmlDeviceGetComputeRunningProcesses": []}
+    nobody: dict[str, Any] = {"nvmlDeviceGetComputeRunningProcesses": []}
     library = _table(
         tmp_path / "gpus.json",
         card(0, **fan, **nobody, nvmlDeviceGetPowerUsage={"raise": "NotSupported"})
@@ -135,7 +135,7 @@ async def test_virtual_gpu_is_named_and_what_its_host_keeps_is_a_gap(tmp_path: P
     )  # fmt: skip
     guest = card(
         nvmlDeviceGetVirtualizationMode=2,
-        **{name: {"raise": "NotSupported"} for name in withheld},
+        **dict[str, Any]({name: {"raise": "NotSupported"} for name in withheld}),
     )
     library = _table(tmp_path / "gpus.json", guest)
     (tmp_path / "kmsg").write_text("[    1.0] hello\n")
