@@ -164,7 +164,7 @@ class WorkspaceClient:
         return [e for e in answer["traffic"] if what in (None, e["what"])]
 
     async def settle(self, timeout: float = 10.0) -> bool:  # noqa: ASYNC109  as above
-        """Waits until the app has acknowledged every event, or retries have ended."""
+        """Waits until every upload is shared and the app has acknowledged every event, or retries have ended."""
         return bool((await self.get("idle", timeout_s=f"{timeout:.3f}"))["idle"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -173,7 +174,11 @@ class Rig:
         return JSONResponse({"ok": True, "revision": self._workspace.revision})
 
     async def _idle(self, request: Request) -> Response:
-        is_idle = await self._courier.wait_idle(_timeout(request))
+        timeout_seconds = _timeout(request)
+        if self._services.sharing:
+            # A share on its way is an event to come.
+            await asyncio.wait(set(self._services.sharing), timeout=timeout_seconds)
+        is_idle = await self._courier.wait_idle(timeout_seconds) and not self._services.sharing
         return JSONResponse({"ok": True, "idle": is_idle})
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 from bot.workspace.config import WorkspaceConfig
 from bot.workspace.faults import FaultPlan
@@ -15,7 +16,7 @@ from bot.workspace.traffic import Traffic
 
 @dataclass(slots=True, kw_only=True)
 class Services:
-    """The parts of a running workspace."""
+    """The parts of a running workspace. `sharing`: uploads answered whose message is still to appear."""
 
     workspace: Workspace
     config: WorkspaceConfig
@@ -25,3 +26,4 @@ class Services:
     limiter: RateLimiter
     subscription: Subscription
     is_rate_limited: bool
+    sharing: set[asyncio.Task[None]] = field(default_factory=set)

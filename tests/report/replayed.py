@@ -73,7 +73,7 @@ class Play:
         await self._work(self.begins + timedelta(minutes=minutes))
 
     async def _work(self, end: datetime) -> None:
-        await self.client.settle()
+        await self._settled()
         while True:
             claim = await self.jobs.claim(self.now[0])
             if claim is None:
@@ -93,8 +93,11 @@ class Play:
             await self.jobs.settle(step, doing="end a job")
             if claim.job.kind.startswith("slack."):
                 # What is said to Slack comes back as an event, which has to be taken in before the next job.
-                await self.client.settle()
+                await self._settled()
         self.now[0] = max(self.now[0], end)
+
+    async def _settled(self) -> None:
+        assert await self.client.settle(PATIENCE), "events are still on their way"
 
     async def _next_due(self) -> datetime | None:
         found = await self.store.text.zrange("rca:q:lanes", 0, 0, withscores=True)

@@ -19,9 +19,6 @@ _MAX_FILE_BYTES = 1_000_000_000
 _MAX_CHANNELS = 100
 _ALT_TEXT = 1_000
 
-# Shares that are on their way; held here so that the loop cannot drop them.
-_sharing: set[asyncio.Task[None]] = set()
-
 
 async def get_upload_url(services: Services, call: Call) -> Json:
     """Where to send one file's bytes."""
@@ -51,8 +48,9 @@ async def complete_upload(services: Services, call: Call) -> Json:
     thread_ts = call.text("thread_ts")
     if channels:
         task = asyncio.create_task(_share(services, call, files, channels, thread_ts))
-        _sharing.add(task)
-        task.add_done_callback(_sharing.discard)
+        # Held, so that the loop cannot drop it.
+        services.sharing.add(task)
+        task.add_done_callback(services.sharing.discard)
     # As in Slack, the answer comes before the share: no `shares`, no message ts.
     return {"files": [_answer(services, file) for file in files]}
 
