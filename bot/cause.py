@@ -260,13 +260,17 @@ class Cause:
     deeper: tuple[DeeperLink, ...] = ()
 
 
+EPOCH = "epoch"
+"""The unit of a signal that is a moment: seconds since 1970. It is told as a date and charted as the time since then."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
     """A named question.
 
     queries: PromQL alternatives, the first with an answer wins and is the one that is named; empty for signals that
         the engine derives from traces and logs.
-    unit: of the answer; `ratio` is 0..1.
+    unit: of the answer; `ratio` is 0..1, `epoch` a moment.
     floor: a change smaller than this, in the unit, is never abnormal.
     ratio: how many times its baseline counts as moved.
     symptom / direction: set when its movement is itself a symptom.

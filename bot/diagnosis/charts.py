@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bot.cause import Catalogue, SymptomKind
+from bot.cause import EPOCH, Catalogue, SymptomKind
 from bot.diagnosis.collect import collect_symptoms
 from bot.diagnosis.collected import DECLARED, Collected
 from bot.diagnosis.facts import Facts, establish
@@ -210,6 +210,15 @@ def _peers(facts: Facts, observation: Observation) -> tuple[Series, ...]:
 def _panel(observation: Observation, peers: tuple[Series, ...]) -> ChartPanel:
     before = observation.before
     own = (observation.series,) if observation.series is not None else ()
+    if observation.signal.unit == EPOCH:
+        return ChartPanel(
+            title=say("diagnosis.chart.age", signal=observation.signal.title),
+            unit="s",
+            series=tuple(map(_age, (*own, *peers))),
+            query=observation.query,
+            source=observation.source,
+            evidence_id=evidence_of(observation, abnormal=True).id,
+        )
     margin = max(before.sigma * 3, abs(before.middle) * 0.05) if before else 0.0
     signal = observation.signal
     threshold = None
@@ -231,6 +240,20 @@ def _panel(observation: Observation, peers: tuple[Series, ...]) -> ChartPanel:
         baseline_high=before.middle + margin if before else None,
         threshold=threshold,
         evidence_id=evidence_of(observation, abnormal=True).id,
+    )
+
+
+def _age(series: Series) -> Series:
+    """How long ago a moment was at each sample: years on an axis would hide the hour that matters."""
+    return replace(
+        series,
+        unit="s",
+        samples=tuple(
+            replace(sample, value=sample.at.timestamp() - sample.value)
+            if sample.value is not None
+            else sample
+            for sample in series.samples
+        ),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
@@ -15,6 +15,7 @@ from bot.diagnosis.collect_metrics import Progress, find_resolution, read_metric
 from bot.diagnosis.collected import DECLARED, Collected
 from bot.diagnosis.plan import is_heavy, probes_for, signals_needed
 from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
+from bot.diagnosis.time_lost import first_layer, in_order
 from bot.domain.evidence import EvidenceSource, Gap, SourceState
 from bot.domain.finding import ProbeStatus
 from bot.domain.hypothesis import Layer
@@ -36,6 +37,9 @@ _PROBE_SECONDS = 6.0
 _WINDOW_SHARE = 0.3
 """Share of the deadline that logs and traces wait to learn how far back there is anything to read."""
 
+_FIRST_LOOK_SHARE = 0.12
+"""Share of the deadline that probes wait for metrics and traces to tell where the time is lost; a second of eight."""
+
 
 async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected:
     """Reads all sources; never raises for one that is down, late or empty."""
@@ -43,6 +47,7 @@ async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected
     nodes = service.nodes
     progress = Progress(window=Window.before(request.at, 1.5 * request.window_seconds))
     found_window = asyncio.Event()
+    told = {"metrics": asyncio.Event(), "traces": asyncio.Event()}
     seconds = request.deadline_seconds
     declared = declared_signals(request)
 
@@ -57,7 +62,7 @@ async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected
             await read_metrics(ports.metrics, request, ports, progress, asked)
 
     async def logs() -> None:
-        await _known(found_window, seconds)
+        await _wait([found_window], _WINDOW_SHARE * seconds)
         if ports.logs is not None:
             await collect_logs(
                 ports.logs, service, nodes, ports.catalogue, progress.window, progress.logs,
@@ -66,14 +71,16 @@ async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected
             progress.answered.add("logs")
 
     async def traces() -> None:
-        await _known(found_window, seconds)
+        await _wait([found_window], _WINDOW_SHARE * seconds)
         await _traces(request, ports, progress)
 
     async def events() -> None:
         await collect_events(request, ports, progress)
 
     async def probes() -> None:
-        await _probes(request, ports, nodes, progress)
+        await _wait(told.values(), _FIRST_LOOK_SHARE * seconds)
+        so_far = _finished(request, nodes, progress, set(), set())
+        await _probes(request, ports, nodes, progress, first_layer(so_far, ports.catalogue))
 
     jobs = {
         "metrics": (EvidenceSource.METRICS, metrics, ports.metrics),
@@ -83,12 +90,16 @@ async def collect(request: DiagnosisRequest, ports: DiagnosisPorts) -> Collected
         "probes": (EvidenceSource.PROBE, probes, ports.probes),
     }
     down: set[str] = set()
-    await asyncio.gather(
-        *(
-            _within(name, source, job, port, seconds, progress, down)
-            for name, (source, job, port) in jobs.items()
-        )
-    )
+
+    async def one(name: str) -> None:
+        source, job, port = jobs[name]
+        try:
+            await _within(name, source, job, port, seconds, progress, down)
+        finally:
+            if name in told:
+                told[name].set()
+
+    await asyncio.gather(*(one(name) for name in jobs))
     progress.gaps.extend(progress.logs.gaps)
     if progress.logs.is_down:
         down.add("logs")
@@ -141,11 +152,12 @@ def declared_signals(request: DiagnosisRequest) -> dict[str, Signal]:
     }
 
 
-async def _known(window: asyncio.Event, seconds: float) -> None:
-    """Waits for the window that metrics suggest, but not so long that metrics that hang take the others along."""
+async def _wait(events: Iterable[asyncio.Event], seconds: float) -> None:
+    """Waits for what other sources tell, `seconds` at most: one that hangs must not take the others along."""
     try:
-        async with asyncio.timeout(seconds * _WINDOW_SHARE):
-            await window.wait()
+        async with asyncio.timeout(seconds):
+            for event in events:
+                await event.wait()
     except TimeoutError:
         return
 
@@ -223,8 +235,13 @@ async def _traces(request: DiagnosisRequest, ports: DiagnosisPorts, progress: Pr
 
 
 async def _probes(
-    request: DiagnosisRequest, ports: DiagnosisPorts, nodes: tuple[str, ...], progress: Progress
+    request: DiagnosisRequest,
+    ports: DiagnosisPorts,
+    nodes: tuple[str, ...],
+    progress: Progress,
+    first: Layer | None,
 ) -> None:
+    """Runs every affordable probe on every node; those of the layer `first` are begun before any other."""
     runner = ports.probes
     if runner is None:
         return
@@ -241,11 +258,12 @@ async def _probes(
         )
         progress.probes.append(result)
 
+    affordable = dict(probes_for(ports.catalogue, request.service, heavy=heavy))
     await asyncio.gather(
         *(
-            one(node, probe, dict(args))
+            one(node, probe, dict(affordable[probe]))
+            for probe in in_order(affordable, first, ports.catalogue)
             for node in nodes
-            for probe, args in probes_for(ports.catalogue, request.service, heavy=heavy)
         )
     )
     progress.answered.add("probes")

@@ -20,7 +20,6 @@ from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
 from bot.diagnosis.silences import find_silences
 from bot.diagnosis.triggers import trigger_of
 from bot.diagnosis.weigh import Weighed
-from bot.diagnosis.wording import evidence_of
 from bot.domain.evidence import Evidence, EvidenceSource
 from bot.domain.hypothesis import (
     NOT_ESTABLISHED,
@@ -85,9 +84,8 @@ def assess(
             for item in hypotheses
         )
     for sighting in facts.incident.sightings:
-        if sighting.observation is not None:
-            from_sighting = evidence_of(sighting.observation, abnormal=True)
-            evidence.setdefault(from_sighting.id, from_sighting)
+        if (cited := sighting.evidence) is not None:
+            evidence.setdefault(cited.id, cited)
     return Diagnosis(
         service=collected.request.service,
         at=collected.request.at,

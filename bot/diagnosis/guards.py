@@ -11,8 +11,9 @@ from bot.diagnosis.chain import ESTABLISHED_SUPPORT, late_links
 from bot.diagnosis.collected import Collected
 from bot.diagnosis.facts import Facts
 from bot.diagnosis.rank import Ranked
+from bot.diagnosis.time_lost import where_time_is_lost
 from bot.diagnosis.weigh import Weighed
-from bot.diagnosis.wording import quantity
+from bot.diagnosis.wording import describe, quantity
 from bot.domain.evidence import SourceState
 from bot.domain.finding import ProbeResult
 from bot.domain.guard import GuardKind, GuardNote
@@ -31,9 +32,10 @@ def guard_notes(
     catalogue: Catalogue,
     collected: Collected,
 ) -> tuple[GuardNote, ...]:
-    """The notes of one pass: first what held candidates back, then order in time, then how changes were searched."""
+    """The notes of one pass: where to look first, what held candidates back, order in time, how changes were searched."""
     weighed = {item.cause: item.weighed for item in ranked if item.weighed is not None}
     return (
+        *_time_lost(facts),
         *_held(ranked, catalogue),
         *_refuted(ranked),
         *_root_first(ranked, weighed, catalogue),
@@ -42,6 +44,16 @@ def guard_notes(
         *_old_change(hypotheses, facts),
         _searched(facts, collected),
     )
+
+
+def _time_lost(facts: Facts) -> list[GuardNote]:
+    """The layer at which looking begins: the part of a request's time that grew most."""
+    lost = where_time_is_lost(facts.observations)
+    if lost is None:
+        return []
+    layer = say(f"guards.name.{lost.signal.layer.value}")
+    text = say(f"guards.time_lost.{lost.source}", layer=layer, detail=describe(lost))
+    return [GuardNote(kind=GuardKind.TIME_LOST, text=text)]
 
 
 def _held(ranked: Sequence[Ranked], catalogue: Catalogue) -> list[GuardNote]:

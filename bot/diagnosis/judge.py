@@ -31,6 +31,7 @@ from bot.diagnosis.wording import (
     evidence_of,
     evidence_of_change,
     evidence_of_finding,
+    is_unchanged,
 )
 from bot.domain.evidence import Evidence, EvidenceSource, digest_of
 from bot.domain.instant import Window
@@ -94,9 +95,10 @@ class Bench:
                 return Judgement(
                     verdict=_verdict(test.symptom in self.facts.incident.kinds),
                     evidence=tuple(
-                        evidence_of(sighting.observation, abnormal=True)
+                        cited
                         for sighting in self.facts.incident.sightings
-                        if sighting.kind is test.symptom and sighting.observation is not None
+                        if sighting.kind is test.symptom
+                        and (cited := sighting.evidence) is not None
                     ),
                 )
             case Not(part=part):
@@ -129,11 +131,24 @@ class Bench:
         onsets = [item.onset for item in held if item.onset is not None]
         return Judgement(
             verdict=_verdict(is_true),
-            evidence=tuple(
-                evidence_of(item, abnormal=is_true and not calm and _is_odd(test, item))
-                for item in chosen
-            ),
+            evidence=tuple(self._cited(test, item, odd=is_true and not calm) for item in chosen),
             onset=min(onsets, key=lambda window: window.end) if is_true and onsets else None,
+        )
+
+    def _cited(self, test: SignalTest, item: Observation, *, odd: bool) -> Evidence:
+        """The citation of a reading; what is told "as before" is no oddity, whatever bound it lies beyond.
+
+        A level that has been wrong for longer than the window is told as it stands: there is no sound time before it.
+        """
+        if not odd:
+            return evidence_of(item, abnormal=False)
+        if test.movement not in (Movement.ABOVE, Movement.BELOW):
+            return evidence_of(item, abnormal=True, told=test.movement)
+        standing = self.facts.incident.is_standing
+        return evidence_of(
+            item,
+            abnormal=standing or not is_unchanged(item),
+            told=test.movement if standing else None,
         )
 
     def _holds(self, test: SignalTest, item: Observation) -> bool | None:
@@ -229,10 +244,7 @@ class Bench:
     def _found(self, test: LogTest, lines: Sequence[LogLine]) -> Judgement:
         first = lines[0]
         at = _moment(first.at_ns)
-        who = next(
-            (first.labels[key] for key in ("service", "app", "job", "unit") if key in first.labels),
-            "",
-        )
+        who = _sender(first, ("service", "app", "job", "unit"))
         return Judgement(
             verdict=Verdict.TRUE,
             onset=Window(at, at),
@@ -243,7 +255,9 @@ class Bench:
                     summary=say(
                         "diagnosis.log.found",
                         count=len(lines),
-                        who=who,
+                        who=who
+                        or _sender(first, ("container", "pod", "node"))
+                        or self.facts.service,
                         line=_excerpt(first.text, test.pattern),
                     ),
                     query=f"|~ {test.pattern}",
@@ -289,11 +303,6 @@ class Bench:
                     for item in self.facts.observations.get(name, ())
                     if self.node in (None, item.entity.node) and item.moved() is Movement.UP
                 )
-
-
-def _is_odd(test: SignalTest, item: Observation) -> bool:
-    """Whether a test that holds tells of something odd: a figure that stays below a bound, as ever, does not."""
-    return test.movement is not Movement.BELOW or item.moved(ratio=1.1) is not Movement.FLAT
 
 
 def _holds(test: SignalTest, item: Observation) -> bool | None:
@@ -388,6 +397,11 @@ def _excerpt(text: str, pattern: str) -> str:
 
 def _verdict(holds: bool) -> Verdict:
     return Verdict.TRUE if holds else Verdict.FALSE
+
+
+def _sender(line: LogLine, labels: Sequence[str]) -> str:
+    """What the first of `labels` that a line carries says of whose it is."""
+    return next((line.labels[key] for key in labels if line.labels.get(key)), "")
 
 
 def _key(line: LogLine) -> tuple[int, str]:

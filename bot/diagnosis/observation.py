@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from statistics import fmean
 
-from bot.cause import Movement, Signal
+from bot.cause import EPOCH, Movement, Signal
 from bot.diagnosis.robust import Spread, change_point, spread
 from bot.domain.evidence import Sample, Series
 from bot.domain.instant import Window
@@ -124,8 +124,9 @@ class Observation:
         if self.before is None:
             return 0.0
         sigma = self.before.sigma if self.noise is None else self.noise
-        noise = max(sigma, abs(self.before.middle) * 0.01, self.signal.floor / 8, 1e-12)
-        return self.delta / noise
+        # A date is far from zero by its calendar alone: a hundredth of it would be half a year.
+        size = 0.0 if self.signal.unit == EPOCH else abs(self.before.middle)
+        return self.delta / max(sigma, size * 0.01, self.signal.floor / 8, 1e-12)
 
     def moved(self, *, ratio: float | None = None, delta: float | None = None) -> Movement | None:
         """`UP`, `DOWN` or `FLAT` by the signal's own marks or those given; None when unknown."""

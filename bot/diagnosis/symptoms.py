@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bot.cause import Catalogue, Movement, Signal, SymptomKind
@@ -17,7 +17,8 @@ from bot.diagnosis.observation import (
     zero_filled,
 )
 from bot.diagnosis.tracing import silent_since, trace_paths
-from bot.diagnosis.wording import describe, describe_standing
+from bot.diagnosis.wording import describe, describe_standing, evidence_of
+from bot.domain.evidence import Evidence
 from bot.domain.hypothesis import Symptom
 from bot.domain.instant import Window
 from bot.locales import say
@@ -46,6 +47,13 @@ class Sighting:
     symptom: Symptom
     observation: Observation | None
 
+    @property
+    def evidence(self) -> Evidence | None:
+        """The citation, in the symptom's own words; None where no series shows it."""
+        if self.observation is None:
+            return None
+        return replace(evidence_of(self.observation, abnormal=True), summary=self.symptom.summary)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
@@ -54,6 +62,7 @@ class Incident:
     earliest: the onset is not before this.
     is_seen: False when nothing that people notice deviates lastingly.
     is_over: True when the level had come back by the moment that was asked about.
+    is_standing: True when it has been so for longer than the window, in which nothing shows the time before.
     """
 
     window: Window
@@ -61,6 +70,7 @@ class Incident:
     is_seen: bool
     is_over: bool
     sightings: tuple[Sighting, ...]
+    is_standing: bool = False
 
     @property
     def kinds(self) -> frozenset[SymptomKind]:
@@ -179,6 +189,7 @@ def _without_onset(collected: Collected, catalogue: Catalogue) -> Incident:
         is_seen=bool(unique),
         is_over=False,
         sightings=tuple(unique[kind] for kind in sorted(unique)),
+        is_standing=bool(unique),
     )
 
 

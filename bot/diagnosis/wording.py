@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
-from bot.cause import KnownFinding, Movement
+from bot.cause import EPOCH, KnownFinding, Movement
 from bot.diagnosis.observation import Observation
 from bot.domain.change import Change
 from bot.domain.evidence import Evidence, EvidenceSource, digest_of
@@ -19,13 +20,22 @@ _SOURCES = {
     "traces": EvidenceSource.TRACES,
 }
 
+_UNCHANGED = 1.1
+"""A level within a tenth of what it was is told as unchanged, unless its signal has a finer mark. Basis: judgement."""
+
+_MOVES = frozenset({Movement.UP, Movement.DOWN, Movement.CHANGED, Movement.STOPPED})
+
 
 def quantity(value: float, unit: str) -> str:
     """A number with its unit as people write it.
 
     >>> quantity(0.0123, "s"), quantity(0.25, "ratio"), quantity(3e9, "bytes")
     ('12.3 ms', '25 %', '3 GB')
+    >>> quantity(1_793_387_531.0, "epoch")
+    '2026-10-30 18:32:11Z'
     """
+    if unit == EPOCH:
+        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S}Z"
     if unit == "ratio":
         return f"{_round(value * 100)} %"
     if unit == "percent":
@@ -40,17 +50,27 @@ def quantity(value: float, unit: str) -> str:
     return f"{_round(value)} {unit}" if unit != "celsius" else f"{_round(value)} °C"
 
 
-def describe(observation: Observation) -> Localized:
-    """One sentence: which signal of whom, from where to where, since when."""
+def is_unchanged(observation: Observation) -> bool:
+    """Whether a reading stands where it stood, so that it is told "as before"."""
+    step = observation.signal.ratio
+    least = min(_UNCHANGED, step if step >= 1 else 1 / max(step, 1e-9))
+    return observation.moved(ratio=least) is Movement.FLAT
+
+
+def describe(observation: Observation, *, told: Movement | None = None) -> Localized:
+    """One sentence: which signal of whom, from where to where, since when.
+
+    told: what a test found by marks of its own: a move finer than the signal's, growth over more than the window, or
+        a level (`ABOVE`, `BELOW`) where the time before is no measure; None compares by the signal's marks.
+    """
     unit = observation.signal.unit
     entity = f" ({observation.entity.label})" if observation.entity.label else ""
     if observation.ended:
         return say("diagnosis.observation.ended", signal=observation.signal.title, entity=entity)
     if _is_idle(observation):
         return say("diagnosis.observation.idle", signal=observation.signal.title, entity=entity)
-    if observation.before is None or observation.during is None:
+    if observation.during is None:
         return say("diagnosis.observation.unknown", signal=observation.signal.title, entity=entity)
-    then = quantity(observation.before.middle, unit)
     now: str | Localized = quantity(observation.during.middle, unit)
     if observation.is_capped and observation.beyond is not None:
         largest, share = observation.beyond
@@ -59,10 +79,23 @@ def describe(observation: Observation) -> Localized:
             now=quantity(largest, unit),
             share=quantity(share, "ratio"),
         )
-    if observation.moved(ratio=1.1) is Movement.FLAT:
+    if observation.before is None:
         return say(
-            "diagnosis.observation.flat", signal=observation.signal.title, entity=entity, now=now
+            "diagnosis.observation.new", signal=observation.signal.title, entity=entity, now=now
         )
+    if told is Movement.RISING and observation.growth is not None:
+        grown = quantity(observation.growth[0], unit)
+        return say(
+            "diagnosis.observation.growing",
+            signal=observation.signal.title, entity=entity, now=now, grown=grown,
+        )  # fmt: skip
+    if told not in _MOVES and is_unchanged(observation):
+        key = "flat" if told is None else "level"
+        return say(
+            f"diagnosis.observation.{key}",
+            signal=observation.signal.title, entity=entity, now=now,
+        )  # fmt: skip
+    then = quantity(observation.before.middle, unit)
     since = f"{observation.onset.end:%H:%M:%S}Z" if observation.onset else ""
     key = "diagnosis.observation.moved_since" if since else "diagnosis.observation.moved"
     return say(
@@ -90,13 +123,15 @@ def describe_standing(observation: Observation, usual: tuple[float, float]) -> L
     )
 
 
-def evidence_of(observation: Observation, *, abnormal: bool) -> Evidence:
-    """The citation of an observation."""
+def evidence_of(
+    observation: Observation, *, abnormal: bool, told: Movement | None = None
+) -> Evidence:
+    """The citation of an observation; `told` as in `describe`."""
     during, before = observation.during, observation.before
     return Evidence(
         source=_SOURCES[observation.source],
         plugin=observation.signal.name,
-        summary=describe(observation),
+        summary=describe(observation, told=told),
         query=observation.query,
         window=observation.window,
         samples=observation.samples,

@@ -13,6 +13,7 @@ from bot.domain.text import Localized
 class GuardKind(StrEnum):
     """Which guard stepped in."""
 
+    TIME_LOST = "time_lost"
     CO_MOVEMENT = "co_movement"
     REFUTED = "refuted"
     UNSEEN_BELOW = "unseen_below"

@@ -18,12 +18,13 @@ from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
 from bot.domain.change import Change
 from bot.domain.evidence import Series, SourceState
 from bot.domain.finding import ProbeResult, ProbeStatus
-from bot.domain.hypothesis import NOT_ESTABLISHED
+from bot.domain.hypothesis import NOT_ESTABLISHED, Layer, Symptom
 from bot.domain.instant import Window
+from bot.domain.text import Localized
 from bot.errors import EvidenceError, Reason
 from bot.inventory import Inventory, Node
-from bot.source import Answer, LogLine
-from tests.diagnosis.worlds import AT, CATALOGUE, NODE, SERVICE, change, line, series
+from bot.source import Answer, LogLine, Span
+from tests.diagnosis.worlds import AT, CATALOGUE, NODE, ONSET, SERVICE, change, line, series
 
 INVENTORY = Inventory(nodes={NODE: Node(name=NODE, url=None)}, services={SERVICE.name: SERVICE})
 REQUEST = DiagnosisRequest(service=SERVICE.name, at=AT, deadline_seconds=1.0)
@@ -174,3 +175,73 @@ async def test_changes_reach_back_a_week_and_no_further() -> None:
     inside, outside = (change(str(days), "x", AT - timedelta(days=days)) for days in (6, 8))
     found = await collect(REQUEST, ports(changes=Changes(inside, outside)))
     assert [item.id for item in found.changes] == ["6"]
+
+
+class Traces:
+    """Requests whose wait for the engine grows in the last third of the window."""
+
+    def __init__(self, *, operation: str = "wait_for_slot") -> None:
+        self.operation = operation
+
+    async def spans(
+        self, service: str, window: Window, *, limit: int, timeout_seconds: float
+    ) -> Answer[Span]:
+        spans: list[Span] = []
+        for at in range(4):
+            start = round((window.start.timestamp() + at) * 1e6)
+            slow = window.start >= ONSET - timedelta(seconds=1)
+            wait = 900_000 if slow else 20_000
+            trace = f"{start:032x}"
+            spans += [
+                span(trace, "a", None, "handle", start, wait + 50_000),
+                span(trace, "b", "a", self.operation, start + 1_000, wait),
+                span(trace, "c", "a", "forward", start + 2_000 + wait, 40_000),
+            ]
+        return Answer(items=tuple(spans), query=service, window=window)
+
+
+def span(
+    trace: str, name: str, parent: str | None, operation: str, start: int, length: int
+) -> Span:
+    return Span(
+        trace_id=trace, span_id=name, parent=parent, service=SERVICE.name, operation=operation,
+        start_us=start, duration_us=length, tags={},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("operation", "layer"),
+    [
+        ("wait_for_slot", Layer.RUNTIME),
+        ("forward_pass", Layer.GPU),
+        ("tokenize", Layer.APPLICATION),
+    ],
+)
+async def test_probing_begins_at_the_layer_where_the_time_is_lost(
+    operation: str, layer: Layer
+) -> None:
+    probes = Probes()
+    symptom = Symptom(id="s1", summary=Localized("slow", "慢"), since=ONSET)
+    await collect(
+        replace(REQUEST, symptoms=(symptom,), deadline_seconds=60.0),
+        ports(traces=Traces(operation=operation), probes=probes),
+    )
+    asked = [name for name, _ in probes.ran]
+    of_layer = {item.probe for item in CATALOGUE.findings.values() if item.layer is layer}
+    first = [name for name in asked if name in of_layer]
+    assert first
+    assert asked[: len(first)] == first
+    assert sorted(asked) == sorted(name for name, _ in (await everything()).ran)
+
+
+async def everything() -> Probes:
+    """What runs where nothing tells where to begin."""
+    probes = Probes()
+    await collect(REQUEST, ports(probes=probes))
+    return probes
+
+
+async def test_probes_wait_for_no_source_that_hangs() -> None:
+    probes = Probes()
+    found = await collect(REQUEST, ports(metrics=Metrics(hang=True), probes=probes))
+    assert found.states["probes"] is SourceState.OK

@@ -166,3 +166,14 @@ def test_peer_path_and_node_that_say_nothing_are_blind_spots_and_not_healthy() -
     assert spots(traced)["calls from rank-api to store"] == "no trace takes this path"
     two = replace(world(LOADER), nodes=("node-1", "node-2"))
     assert "node node-2" in spots(two)
+
+
+def test_where_the_time_is_lost_is_said_first_and_only_where_some_part_grew() -> None:
+    sick = world({**SURGE, "phase.queue": 0.3, "phase.frontend": 0.9})
+    (said,) = notes(sick)[GuardKind.TIME_LOST]
+    assert "in this layer: application" in said
+    assert "reading" in said
+    assert assess(sick, CATALOGUE, SERVICE).guards[0].kind is GuardKind.TIME_LOST
+    (longest,) = notes(world({"phase.queue": 2.0, "phase.frontend": 0.9}))[GuardKind.TIME_LOST]
+    assert "in this layer: runtime" in longest
+    assert GuardKind.TIME_LOST not in notes(world({}))
