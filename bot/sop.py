@@ -12,27 +12,22 @@ either. A prompt may say for which incidents it is, and which one taught it:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
-
-import yaml
 
 from bot.domain.text import Locale, Localized
 from bot.errors import ConfigError
 from bot.locales import templates_root
-from bot.yaml_loader import LOADER
+from bot.marked_yaml import Fault, Reader, Where
 
 SHIPPED = "inference"
-MOST_BYTES = 200_000
+MOST_CHARACTERS = 200_000
 MOST_PROMPTS = 30
 MOST_TEXT = 600
 """Characters of one prompt: more than two sentences is no prompt but a chapter."""
 _INCIDENT = re.compile(r"INC-\d{1,9}")
-
-E = TypeVar("E", bound=StrEnum)
 
 
 class StepId(StrEnum):
@@ -120,18 +115,6 @@ class Sop:
         return self.steps[place - 2] if place > 1 else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """One fault of an SOP file; prints as `file:line: message`."""
-
-    path: Path
-    line: int
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.message}"
-
-
 def shipped_sops() -> Path:
     """Where the shipped SOPs lie."""
     return templates_root() / "sops"
@@ -149,7 +132,7 @@ def load_sop(folders: Sequence[Path], sop_id: str = SHIPPED) -> Sop:
         raise ConfigError(
             f"SOP {sop_id}: no {sop_id}.yaml in {', '.join(map(str, folders))}; add the file"
         )
-    return _good(_File(present[-1]))
+    return _good(Reader.open(present[-1], most=MOST_CHARACTERS))
 
 
 def parse_sop(text: str, path: Path, *, version: int = 0) -> Sop:
@@ -158,7 +141,7 @@ def parse_sop(text: str, path: Path, *, version: int = 0) -> Sop:
     Raises:
         ConfigError: it has faults; one line per fault.
     """
-    return replace(_good(_File(path, text)), version=version)
+    return replace(_good(Reader.of(path, text, most=MOST_CHARACTERS)), version=version)
 
 
 def lint(paths: Sequence[Path]) -> list[Fault]:
@@ -175,7 +158,7 @@ def lint(paths: Sequence[Path]) -> list[Fault]:
                     files[file] = None
         elif _is_sop(path):
             files[path] = None
-    return [fault for file in files for fault in _faults(_File(file))]
+    return [fault for file in files for fault in _faults(Reader.open(file, most=MOST_CHARACTERS))]
 
 
 def _is_sop(path: Path) -> bool:
@@ -187,148 +170,73 @@ def _is_sop(path: Path) -> bool:
         return False
 
 
-def _good(file: _File) -> Sop:
-    sop = file.sop()
-    if sop is None:
-        raise ConfigError(*map(str, sorted(file.faults, key=lambda fault: fault.line)))
+def _good(reader: Reader) -> Sop:
+    sop = _sop(reader)
+    if reader.faults:
+        raise ConfigError(*map(str, reader.sorted_faults()))
     return sop
 
 
-def _faults(file: _File) -> list[Fault]:
-    file.sop()
-    return sorted(file.faults, key=lambda fault: fault.line)
+def _faults(reader: Reader) -> list[Fault]:
+    _sop(reader)
+    return reader.sorted_faults()
 
 
-class _File:
-    """One file, read node by node so that every fault has its line."""
+def _sop(reader: Reader) -> Sop:
+    """What the file says; worth something only where the reader has found no fault."""
+    nothing = Sop(id="", title=Localized.verbatim(""), steps=())
+    if reader.faults:
+        return nothing
+    if not reader.data:
+        reader.fault((), "the file is empty")
+        return nothing
+    reader.only((), ("id", "title", "steps"))
+    name = reader.word(("id",))
+    if name and name != reader.path.stem:
+        reader.fault(("id",), f"id is {name!r}, but the file is named {reader.path.stem!r}")
+    title = reader.localized(("title",))
+    steps = tuple(_step(reader, ("steps", at)) for at in reader.items(("steps",)))
+    if [step.id for step in steps] != list(StepId):
+        reader.fault(("steps",), f"steps must be these six, in this order: {', '.join(StepId)}")
+    return Sop(id=name, title=title, steps=steps, source=reader.source)
 
-    def __init__(self, path: Path, text: str | None = None) -> None:
-        """text: in place of what lies at `path`."""
-        self.path = path
-        self.text = text
-        self.faults: list[Fault] = []
 
-    def sop(self) -> Sop | None:
-        root = self._compose()
-        if root is None:
-            return None
-        top = self._mapping(root, ("id", "title", "steps"))
-        name = self._text(top.get("id"), root, "id")
-        if name and name != self.path.stem:
-            self._fault(top["id"], f"id is {name!r}, but the file is named {self.path.stem!r}")
-        title = self._localized(top.get("title"), root, "title")
-        steps = tuple(self._step(node) for node in self._items(top.get("steps"), root, "steps"))
-        order = [step.id for step in steps]
-        if order != list(StepId):
-            self._fault(
-                top.get("steps") or root,
-                f"steps must be these six, in this order: {', '.join(StepId)}",
-            )
-        if self.faults:
-            return None
-        return Sop(id=name, title=title, steps=steps, source=self.text or "")
+def _step(reader: Reader, where: Where) -> SopStep:
+    reader.only(where, ("id", "title", "purpose", "prompts", "gate"))
+    gate = (*where, "gate")
+    return SopStep(
+        id=reader.choice((*where, "id"), StepId),
+        title=reader.localized((*where, "title")),
+        purpose=reader.localized((*where, "purpose")),
+        prompts=_prompts(reader, (*where, "prompts")),
+        gate=tuple(reader.choice((*gate, at), GateRule) for at in reader.items(gate)),
+    )
 
-    def _compose(self) -> yaml.Node | None:
-        try:
-            if self.text is None:
-                self.text = self.path.read_text(encoding="utf-8")
-            if len(self.text) > MOST_BYTES:
-                raise ValueError(f"is longer than {MOST_BYTES} characters")
-            root = yaml.compose(self.text, Loader=LOADER)
-        except (OSError, ValueError) as error:
-            self.faults.append(Fault(path=self.path, line=1, message=f"cannot be read: {error}"))
-            return None
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            line = mark.line + 1 if mark else 1
-            problem = getattr(error, "problem", None) or "cannot be parsed"
-            self.faults.append(Fault(path=self.path, line=line, message=f"no YAML: {problem}"))
-            return None
-        if root is None:
-            self.faults.append(Fault(path=self.path, line=1, message="the file is empty"))
-        return root
 
-    def _step(self, node: yaml.Node) -> SopStep:
-        parts = self._mapping(node, ("id", "title", "purpose", "prompts", "gate"))
-        return SopStep(
-            id=self._choice(parts.get("id"), node, StepId),
-            title=self._localized(parts.get("title"), node, "title"),
-            purpose=self._localized(parts.get("purpose"), node, "purpose"),
-            prompts=self._prompts(parts.get("prompts"), node),
-            gate=tuple(
-                self._choice(item, node, GateRule)
-                for item in self._items(parts.get("gate"), node, "gate")
-            ),
-        )
+def _prompts(reader: Reader, where: Where) -> tuple[Prompt, ...]:
+    found: list[Prompt] = []
+    items = reader.items(where)
+    if len(items) > MOST_PROMPTS:
+        reader.fault((*where, MOST_PROMPTS), f"more than {MOST_PROMPTS} prompts: nobody reads on")
+    for at in items:
+        prompt = _prompt(reader, (*where, at))
+        if any(other.text == prompt.text for other in found):
+            reader.fault((*where, at), "the same prompt is given twice")
+        found.append(prompt)
+    return tuple(found)
 
-    def _prompts(self, node: yaml.Node | None, owner: yaml.Node) -> tuple[Prompt, ...]:
-        found: list[Prompt] = []
-        items = self._items(node, owner, "prompts")
-        if len(items) > MOST_PROMPTS:
-            self._fault(items[MOST_PROMPTS], f"more than {MOST_PROMPTS} prompts: nobody reads on")
-        for item in items:
-            languages = (Locale.EN.value, Locale.ZH_CN.value)
-            parts = self._mapping(item, (*languages, "learned_from", "matches"))
-            words = self._items(parts["matches"], item, "matches") if "matches" in parts else []
-            learned = parts.get("learned_from")
-            prompt = Prompt(
-                text=Localized(*(self._text(parts.get(name), item, name) for name in languages)),
-                learned_from=self._text(learned, item, "learned_from") if learned else None,
-                matches=tuple(self._text(word, item, "word").lower() for word in words),
-            )
-            if learned is not None and not _INCIDENT.fullmatch(prompt.learned_from or ""):
-                self._fault(learned, "learned_from must be an incident such as INC-7")
-            if len(prompt.text.en) > MOST_TEXT or len(prompt.text.zh) > MOST_TEXT:
-                self._fault(item, f"a prompt is longer than {MOST_TEXT} characters")
-            if any(other.text == prompt.text for other in found):
-                self._fault(item, "the same prompt is given twice")
-            found.append(prompt)
-        return tuple(found)
 
-    def _fault(self, node: yaml.Node, message: str) -> None:
-        line = node.start_mark.line + 1
-        self.faults.append(Fault(path=self.path, line=line, message=message))
-
-    def _mapping(self, node: yaml.Node, known: Sequence[str]) -> Mapping[str, yaml.Node]:
-        if not isinstance(node, yaml.MappingNode):
-            self._fault(node, f"must be a mapping with {', '.join(known)}")
-            return {}
-        parts: dict[str, yaml.Node] = {}
-        for key, value in node.value:
-            name = str(key.value)
-            if name not in known:
-                self._fault(key, f"unknown key {name!r}; known: {', '.join(known)}")
-            elif name in parts:
-                self._fault(key, f"{name!r} is given twice")
-            parts[name] = value
-        return parts
-
-    def _items(self, node: yaml.Node | None, owner: yaml.Node, name: str) -> list[Any]:
-        if not isinstance(node, yaml.SequenceNode):
-            self._fault(node or owner, f"{name} must be a list")
-            return []
-        return list(node.value)
-
-    def _text(self, node: yaml.Node | None, owner: yaml.Node, name: str) -> str:
-        if not isinstance(node, yaml.ScalarNode) or not str(node.value).strip():
-            self._fault(node or owner, f"{name} must be a text")
-            return ""
-        return str(node.value)
-
-    def _localized(self, node: yaml.Node | None, owner: yaml.Node, name: str) -> Localized:
-        if node is None:
-            self._fault(owner, f"{name} is missing; give en and zh-CN")
-            return Localized.verbatim("")
-        parts = self._mapping(node, (Locale.EN.value, Locale.ZH_CN.value))
-        return Localized(
-            self._text(parts.get(Locale.EN.value), node, f"{name}.en"),
-            self._text(parts.get(Locale.ZH_CN.value), node, f"{name}.zh-CN"),
-        )
-
-    def _choice(self, node: yaml.Node | None, owner: yaml.Node, kind: type[E]) -> E:
-        word = node.value if isinstance(node, yaml.ScalarNode) else None
-        try:
-            return kind(str(word))
-        except ValueError:
-            self._fault(node or owner, f"{word!r} is none of {', '.join(kind)}")
-            return next(iter(kind))
+def _prompt(reader: Reader, where: Where) -> Prompt:
+    languages = (Locale.EN.value, Locale.ZH_CN.value)
+    reader.only(where, (*languages, "learned_from", "matches"))
+    matches, learned = (*where, "matches"), (*where, "learned_from")
+    prompt = Prompt(
+        text=Localized(*(reader.word((*where, name)) for name in languages)),
+        learned_from=reader.word(learned) if reader.at(learned) is not None else None,
+        matches=tuple(reader.word((*matches, at)).lower() for at in reader.items(matches)),
+    )
+    if prompt.learned_from is not None and not _INCIDENT.fullmatch(prompt.learned_from):
+        reader.fault(learned, "learned_from must be an incident such as INC-7")
+    if len(prompt.text.en) > MOST_TEXT or len(prompt.text.zh) > MOST_TEXT:
+        reader.fault(where, f"a prompt is longer than {MOST_TEXT} characters")
+    return prompt

@@ -21,7 +21,6 @@ from bot.checklist.proposing import Background, fitting, propose_for
 from bot.checklist.reading import (
     Checklist,
     ChecklistItem,
-    Fault,
     lint,
     load_checklists,
     parse_checklist,
@@ -32,7 +31,6 @@ __all__ = [
     "Background",
     "Checklist",
     "ChecklistItem",
-    "Fault",
     "apply_change",
     "fitting",
     "lint",

@@ -21,11 +21,11 @@ from bot.cause import (
     findings_of,
     signals_of,
 )
-from bot.diagnosis.marked_yaml import Fault, Reader
 from bot.diagnosis.read_cause import read_cause
 from bot.domain.hypothesis import NOT_ESTABLISHED, Layer
 from bot.errors import ConfigError
 from bot.locales import templates_root
+from bot.marked_yaml import Fault, Reader
 
 _SIGNAL_KEYS = (
     "title", "layer", "unit", "queries", "floor", "ratio", "symptom", "direction", "seasonal", "trend",

@@ -14,10 +14,10 @@ from bot.cause import (
     Refuter,
     SymptomKind,
 )
-from bot.diagnosis.marked_yaml import Reader, Where
 from bot.diagnosis.read_predicate import read_kinds, read_test
 from bot.domain.hypothesis import Layer
 from bot.domain.text import Localized
+from bot.marked_yaml import Reader, Where
 
 _KEYS = (
     "id", "title", "summary", "layer", "category", "prior", "local", "families", "symptoms",

@@ -19,8 +19,8 @@ from bot.cause import (
     SymptomTest,
     Test,
 )
-from bot.diagnosis.marked_yaml import Reader, Where
 from bot.domain.change import ChangeKind
+from bot.marked_yaml import Reader, Where
 
 _KINDS = ("signal", "finding", "log", "change", "symptom", "all", "any", "not")
 _NEEDS_VALUE = (Movement.ABOVE, Movement.BELOW)

@@ -49,7 +49,7 @@ def test_good_file_is_read(tmp_path):
         ("step: information", "step: lunch", "own.yaml:6: step 'lunch' is none of symptom"),
         ("id: own", "id: other", "own.yaml:1: id is 'other', but the file is named 'own'"),
         ("    probe: host_cpu", "    prob: host_cpu", "own.yaml:7: unknown key 'prob'"),
-        (', zh-CN: "CPU？"', "", "own.yaml:8: text.zh-CN must be a text"),
+        (', zh-CN: "CPU？"', "", "own.yaml:8: items.text.zh-CN must be a text"),
         (GOOD[GOOD.index("items:") :], "items: 3\n", "own.yaml:4: items must be a list"),
         ("title: {", "title: [{", "own.yaml:3: no YAML"),
     ],
@@ -64,7 +64,7 @@ def test_items_have_to_be_last(tmp_path):
     head, items = GOOD.split("items:")
     id_line, rest = head.split("\n", 1)
     text = f"{id_line}\nitems:{items}{rest}"
-    assert "own.yaml:3: items must be the last key" in faults_of(tmp_path, text)[0]
+    assert "own.yaml:2: items must be the last key" in faults_of(tmp_path, text)[0]
 
 
 def test_team_file_of_the_same_name_takes_the_shipped_one_s_place(tmp_path):

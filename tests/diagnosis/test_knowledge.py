@@ -28,7 +28,7 @@ def test_team_cause_of_the_same_id_wins(tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ("prior: 0.04", "prior: 4", "prior must be between 0 and 1"),
-        ("layer: gpu", "layer: gpux", "layer must be one of"),
+        ("layer: gpu", "layer: gpux", "layer 'gpux' must be one of"),
         ("weight: 3.0", "weight: heavy", "weight must be a number"),
         (
             "signal: gpu.clock, is: down, ratio: 0.9}",

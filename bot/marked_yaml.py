@@ -16,7 +16,9 @@ from bot.yaml_loader import LOADER
 E = TypeVar("E", bound=StrEnum)
 Where = tuple[str | int, ...]
 
-MOST_BYTES = 1_000_000
+MOST_CHARACTERS = 1_000_000
+_DEEPEST = 20
+"""Keys on the way to a value; no kind of file has half as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,32 +35,43 @@ class Fault:
 
 @dataclass(slots=True)
 class Reader:
-    """One file: its data, the line of each value, and the faults found so far."""
+    """One file: its text and data, the line of each value, and the faults found so far.
+
+    words: each scalar as it is written, so that a word such as `429` or `off` stays one.
+    blocks: the lists that are written one item a line, and not within brackets.
+    """
 
     path: Path
+    source: str = ""
     data: Any = None
     lines: dict[Where, int] = field(default_factory=dict)
+    words: dict[Where, str] = field(default_factory=dict)
+    blocks: set[Where] = field(default_factory=set)
     faults: list[Fault] = field(default_factory=list)
+    _read: set[int] = field(default_factory=set, repr=False)
 
     @classmethod
-    def open(cls, path: Path) -> Reader:
-        """Reads a file; one that cannot be read has its fault and no data."""
+    def open(cls, path: Path, *, most: int = MOST_CHARACTERS) -> Reader:
+        """Reads a file of at most `most` characters; one that cannot be read has its fault and no data."""
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reader = cls(path)
             reader.faults.append(Fault(path=path, line=1, message=f"cannot be read: {error}"))
             return reader
-        return cls.of(path, text)
+        return cls.of(path, text, most=most)
 
     @classmethod
-    def of(cls, path: Path, text: str) -> Reader:
+    def of(cls, path: Path, text: str, *, most: int = MOST_CHARACTERS) -> Reader:
         """Reads a text in a file's place; `path` is named in its faults."""
-        reader = cls(path)
+        reader = cls(path, text)
         try:
-            if len(text) > MOST_BYTES:
-                raise ValueError(f"longer than {MOST_BYTES} characters")
+            if len(text) > most:
+                raise ValueError(f"longer than {most} characters")
             node = yaml.compose(text, Loader=LOADER)
+        except RecursionError:
+            reader.faults.append(Fault(path=path, line=1, message="is nested too deeply"))
+            return reader
         except ValueError as error:
             reader.faults.append(Fault(path=path, line=1, message=f"cannot be read: {error}"))
             return reader
@@ -72,26 +85,42 @@ class Reader:
         return reader
 
     def _plain(self, node: yaml.Node, where: Where) -> Any:
+        if id(node) in self._read:
+            # A few lines of aliases unfold to more than any memory holds, or into themselves.
+            self.fault(where, "an alias is not read; write out what it stands for")
+            return None
+        if len(where) > _DEEPEST:
+            self.fault(where, "is nested too deeply")
+            return None
+        self._read.add(id(node))
         self.lines[where] = node.start_mark.line + 1
         if isinstance(node, yaml.MappingNode):
             plain: dict[str, Any] = {}
             for key_node, value_node in node.value:
                 key = str(key_node.value)
+                inside = (*where, key)
                 if key in plain:
-                    self.fault((*where, key), f"{key!r} is given twice")
-                plain[key] = self._plain(value_node, (*where, key))
-                self.lines[(*where, key)] = key_node.start_mark.line + 1
+                    self.fault(inside, f"{key!r} is given twice")
+                self.lines[inside] = key_node.start_mark.line + 1
+                plain[key] = self._plain(value_node, inside)
+                self.lines[inside] = key_node.start_mark.line + 1
             return plain
         if isinstance(node, yaml.SequenceNode):
+            if not node.flow_style:
+                self.blocks.add(where)
             return [self._plain(item, (*where, at)) for at, item in enumerate(node.value)]
+        self.words[where] = str(node.value)
         return yaml.constructor.SafeConstructor().construct_object(node, deep=True)
 
     def fault(self, where: Where, message: str) -> None:
         """Books a fault at the nearest line that is known."""
-        spot = where
-        while spot and spot not in self.lines:
-            spot = spot[:-1]
-        self.faults.append(Fault(path=self.path, line=self.lines.get(spot, 1), message=message))
+        self.faults.append(Fault(path=self.path, line=self.line(where), message=message))
+
+    def line(self, where: Where) -> int:
+        """The nearest line that is known, from 1."""
+        while where and where not in self.lines:
+            where = where[:-1]
+        return self.lines.get(where, 1)
 
     def at(self, where: Where) -> Any:
         """The value at a path, None where there is none."""
@@ -116,6 +145,10 @@ class Reader:
             if key not in known:
                 self.fault((*where, key), f"unknown key {key!r}; known: {', '.join(known)}")
 
+    def sorted_faults(self) -> list[Fault]:
+        """The faults in the order of their lines."""
+        return sorted(self.faults, key=lambda fault: fault.line)
+
     def text(self, where: Where, *, default: str | None = None) -> str:
         """A string."""
         value = self.at(where)
@@ -125,6 +158,13 @@ class Reader:
             self.fault(where, f"{_name(where)} must be a text")
             return ""
         return value
+
+    def word(self, where: Where) -> str:
+        """A text as it is written, whatever YAML would take it for."""
+        word = self.words.get(where, "")
+        if not word.strip():
+            self.fault(where, f"{_name(where)} must be a text")
+        return word
 
     def number(self, where: Where, *, default: float | None = None) -> float:
         """A finite number."""
@@ -170,13 +210,18 @@ class Reader:
             return kind(str(value))
         except ValueError:
             self.fault(
-                where, f"{_name(where)} must be one of {', '.join(item.value for item in kind)}"
+                where,
+                f"{_name(where)} {str(value)[:60]!r} must be one of "
+                f"{', '.join(item.value for item in kind)}",
             )
             return next(iter(kind))
 
     def localized(self, where: Where) -> Localized:
         """A text in both languages; neither may be missing."""
         value = self.at(where)
+        if value is None:
+            self.fault(where, f"{_name(where)} is missing; give en and zh-CN")
+            return Localized.verbatim("")
         if not isinstance(value, Mapping):
             self.fault(where, f"{_name(where)} must have en and zh-CN")
             return Localized.verbatim("")
