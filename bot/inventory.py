@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bot.errors import ConfigError
-from bot.yaml_loader import LOADER
+from bot.yaml_loader import load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def load_inventory(path: Path | None) -> Inventory:
     if path is None:
         return Inventory()
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)  # noqa: S506  a safe one
+        content = load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(
             f"RCA_NODES: {path} cannot be read: {' '.join(str(error).split())}; give a readable YAML file"

@@ -14,7 +14,7 @@ import yaml
 
 from bot.domain.text import Locale, Localized
 from bot.errors import ConfigError
-from bot.yaml_loader import LOADER
+from bot.yaml_loader import load
 
 
 def templates_root() -> Path:
@@ -42,7 +42,7 @@ def catalogue(locale: Locale) -> Mapping[str, str]:
     sentences: dict[str, str] = {}
     for path in sorted((templates_root() / "locales" / locale.value).glob("*.yaml")):
         try:
-            content = yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)  # noqa: S506  a safe one
+            content = load(path.read_text(encoding="utf-8"))
         except (OSError, yaml.YAMLError) as error:
             raise ConfigError(f"{path}: cannot be read: {error}; fix the file") from error
         _flatten(path.stem, content or {}, sentences)

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -46,7 +47,10 @@ class ArgumentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """One typed argument. `low` and `high` bound numbers; `choices` lists the words of a `CHOICE`."""
+    """One typed argument. `low` and `high` bound numbers; `choices` lists the words of a `CHOICE`.
+
+    `unit_seconds`: how much longer a run takes for each unit of the number above the default.
+    """
 
     name: str
     kind: ArgumentKind
@@ -56,6 +60,7 @@ class Argument:
     low: float = 0
     high: float = math.inf
     choices: tuple[str, ...] = ()
+    unit_seconds: float = 0.0
 
     def schema(self) -> dict[str, Any]:
         """JSON schema of the argument."""
@@ -88,7 +93,7 @@ class Argument:
                 return value
             case ArgumentKind.CHOICE if isinstance(value, str) and value in self.choices:
                 return value
-            case ArgumentKind.NUMBER if is_number and self.low <= float(value) <= self.high:  # type: ignore[arg-type]
+            case ArgumentKind.NUMBER if is_number and self.low <= value <= self._highest:  # type: ignore[operator]
                 return float(value)  # type: ignore[arg-type]
             case ArgumentKind.WHOLE if isinstance(value, int) and is_number:
                 if self.low <= value <= self.high:
@@ -97,6 +102,11 @@ class Argument:
                 if all(type(item) is int and 0 <= item < MAX_GPUS for item in value):
                     return tuple(sorted(set(value)))
         raise ProbeError(f"argument {self.name}: {self._wanted()}", reason=Reason.MALFORMED)
+
+    @property
+    def _highest(self) -> float:
+        # JSON knows whole numbers that no float can hold.
+        return min(self.high, sys.float_info.max)
 
     def _wanted(self) -> str:
         match self.kind:
@@ -282,6 +292,14 @@ class Probe:
             raise ProbeError("; ".join(faults), reason=Reason.MALFORMED)
         return Arguments(values)
 
+    def time_limit(self, arguments: Arguments) -> float:
+        """Seconds that a run with these arguments may take unless the caller says otherwise."""
+        return self.deadline_seconds + sum(
+            item.unit_seconds * max(0.0, arguments.number(item.name) - float(item.default or 0))
+            for item in self.arguments
+            if item.unit_seconds and item.name in arguments.values
+        )
+
     def catalogue_entry(self) -> dict[str, Any]:
         """The probe as `GET /v1/probes` lists it."""
         return {
@@ -339,6 +357,7 @@ def window_argument(default: float) -> Argument:
         default=default,
         low=0.2,
         high=30,
+        unit_seconds=1,
     )
 
 

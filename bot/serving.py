@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 
@@ -14,13 +13,14 @@ from starlette.applications import Starlette
 
 from bot.app import build_services, open_ports, open_store
 from bot.diagnosis.request import DiagnosisPorts
-from bot.errors import ConfigError, StoreError
+from bot.errors import StoreError
 from bot.exporters import report_worker
 from bot.jobs import giving_up
 from bot.jobs.auditing import Auditor
 from bot.jobs.handlers import incident_handlers
 from bot.jobs.services import Services
 from bot.jobs.worker import Handler, Worker
+from bot.listening import listen
 from bot.report.charts import chart_worker
 from bot.settings import Settings
 from bot.slack.surface import SlackSurface
@@ -125,7 +125,13 @@ class Deployment:
         )
         # uvicorn would install handlers of its own and swallow ours.
         server.capture_signals = _no_capture  # type: ignore[method-assign]
-        listener = _listen(self._settings)
+        listener = listen(
+            self._settings.host,
+            self._settings.port,
+            setting="RCA_PORT",
+            advice="is another bot running there?",
+            backlog=1024,
+        )
         try:
             async with asyncio.TaskGroup() as group:
                 serving = group.create_task(server.serve(sockets=[listener]))
@@ -145,23 +151,6 @@ class Deployment:
             listener.close()
             chart_worker().close()
             report_worker().close()
-
-
-def _listen(settings: Settings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # asyncio switches Nagle's delay off only on sockets that say that they are TCP: 40 ms an answer otherwise.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((settings.host, settings.port))
-    except OSError as error:
-        listener.close()
-        raise ConfigError(
-            f"RCA_PORT: cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
-            "is another bot running there?"
-        ) from error
-    listener.listen(1024)
-    return listener
 
 
 @contextmanager

@@ -10,15 +10,29 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from datetime import time
 from pathlib import Path
-from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from bot.domain.text import Locale
 from bot.errors import ConfigError
+from bot.setting_checks import (
+    AppToken,
+    BotId,
+    BotToken,
+    ChannelId,
+    GroupId,
+    QuietHours,
+    RedisAddress,
+    Secret,
+    SigningSecret,
+    UserIds,
+    WebAddress,
+    ZoneName,
+)
+from bot.setting_faults import fault_line, place_of, unreadable
 from bot.target_settings import ConfluenceSettings, GithubSettings, GitSettings, with_tokens
 
 _ENVIRONMENT = {
@@ -51,12 +65,12 @@ _ENVIRONMENT = {
     "RCA_PORT": "port",
 }
 
-_URL = re.compile(r"^https?://[^\s/]+")
-_REDIS_URL = re.compile(r"^(rediss?|redis\+sentinel|unix)://")
+# Settings that name what must be there when the bot starts, and whether it is a folder.
+_FILES = {"nodes": False, "agent_key": False, "knowledge_dir": True}
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class ChannelSettings(_Strict):
@@ -65,18 +79,18 @@ class ChannelSettings(_Strict):
     locale: the language of the incidents there, where it is not the deployment's.
     """
 
-    id: str
-    alert_bots: dict[str, str] = {}
+    id: ChannelId
+    alert_bots: dict[BotId, Literal["alertmanager", "grafana", "pagerduty"]] = {}
     locale: Locale | None = None
-    verbosity: str = Field(default="normal", pattern="^(quiet|normal|chatty)$")
+    verbosity: Literal["quiet", "normal", "chatty"] = "normal"
 
 
 class RouteSettings(_Strict):
     """Where alerts with these labels open their incident; the first match wins."""
 
     match: dict[str, str]
-    channel: str
-    severity: str | None = Field(default=None, pattern="^sev[1-4]$")
+    channel: ChannelId
+    severity: Literal["sev1", "sev2", "sev3", "sev4"] | None = None
 
 
 class FollowupSettings(_Strict):
@@ -102,7 +116,7 @@ class RedactionSettings(_Strict):
     patterns: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
-    addresses: str = Field(default="all", pattern="^(all|private)$")
+    addresses: Literal["all", "private"] = "all"
     users: bool = True
 
     @field_validator("patterns")
@@ -121,64 +135,56 @@ class RedactionSettings(_Strict):
 class ExportSettings(_Strict):
     """Ways by which reports of private channels may go out: into their own `thread`, over `http`, by the `shell`."""
 
-    private: tuple[str, ...] = ("thread", "http", "shell")
-
-    @field_validator("private")
-    @classmethod
-    def _are_ways(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        unknown = [way for way in value if way not in ("thread", "http", "shell")]
-        if unknown:
-            raise ValueError(f"{unknown[0]!r} is no way; there are thread, http and shell")
-        return value
+    private: tuple[Literal["thread", "http", "shell"], ...] = ("thread", "http", "shell")
 
 
 class PolicySettings(_Strict):
     """Who may do what: user ids, or `*` for everyone."""
 
-    approve_heavy: tuple[str, ...] = ("*",)
-    confirm_cause: tuple[str, ...] = ("*",)
-    resolve: tuple[str, ...] = ("*",)
-    run_cheap: tuple[str, ...] = ("*",)
-    run_moderate: tuple[str, ...] = ("*",)
-    review: tuple[str, ...] = ("*",)
+    approve_heavy: UserIds = ("*",)
+    confirm_cause: UserIds = ("*",)
+    resolve: UserIds = ("*",)
+    run_cheap: UserIds = ("*",)
+    run_moderate: UserIds = ("*",)
+    review: UserIds = ("*",)
 
 
 class Settings(_Strict):
     """The settings of one deployment."""
 
-    slack_bot_token: SecretStr | None = None
-    slack_signing_secret: SecretStr | None = None
-    slack_app_token: SecretStr | None = None
-    slack_api_url: str = "https://slack.com/api/"
-    redis_url: str | None = None
+    slack_bot_token: BotToken | None = None
+    slack_signing_secret: SigningSecret | None = None
+    slack_app_token: AppToken | None = None
+    slack_api_url: WebAddress = "https://slack.com/api/"
+    redis_url: RedisAddress | None = None
     data_dir: Path = Path(".rca")
-    prometheus_url: str | None = None
-    alertmanager_url: str | None = None
-    loki_url: str | None = None
-    jaeger_url: str | None = None
-    tempo_url: str | None = None
-    kubernetes_url: str | None = None
-    kubernetes_token: SecretStr | None = None
+    prometheus_url: WebAddress | None = None
+    alertmanager_url: WebAddress | None = None
+    loki_url: WebAddress | None = None
+    jaeger_url: WebAddress | None = None
+    tempo_url: WebAddress | None = None
+    kubernetes_url: WebAddress | None = None
+    kubernetes_token: Secret | None = None
     nodes: Path | None = None
     agent_key: Path | None = None
     agent_ca: Path | None = None
     agent_client_cert: Path | None = None
     agent_client_key: Path | None = None
-    webhook_token: SecretStr | None = None
+    webhook_token: Secret | None = None
     webhook_open: bool = False
-    pagerduty_secret: SecretStr | None = None
-    github_secret: SecretStr | None = None
-    read_token: SecretStr | None = None
-    public_url: str | None = None
+    pagerduty_secret: Secret | None = None
+    github_secret: Secret | None = None
+    read_token: Secret | None = None
+    public_url: WebAddress | None = None
     knowledge_dir: Path | None = None
-    alert_channel: str | None = None
+    alert_channel: ChannelId | None = None
     locale: Locale = Locale.EN
-    timezone: str = "UTC"
+    timezone: ZoneName = "UTC"
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
-    on_call_group: str | None = None
-    training_channel: str | None = None
-    quiet_hours: str | None = None
+    on_call_group: GroupId | None = None
+    training_channel: ChannelId | None = None
+    quiet_hours: QuietHours | None = None
     posts_per_channel_per_hour: int = Field(default=20, ge=1)
     channels: tuple[ChannelSettings, ...] = ()
     routes: tuple[RouteSettings, ...] = ()
@@ -190,37 +196,24 @@ class Settings(_Strict):
     git: GitSettings | None = None
     github: GithubSettings | None = None
 
-    @field_validator(
-        "slack_api_url", "prometheus_url", "alertmanager_url", "loki_url", "jaeger_url",
-        "tempo_url", "kubernetes_url", "public_url",
-    )  # fmt: skip
+    @field_validator("channels")
     @classmethod
-    def _is_http_url(cls, value: str | None) -> str | None:
-        if value is not None and not _URL.match(value):
-            raise ValueError("must begin with http:// or https:// and name a host")
+    def _are_different(cls, value: tuple[ChannelSettings, ...]) -> tuple[ChannelSettings, ...]:
+        ids = [entry.id for entry in value]
+        if twice := [name for name in ids if ids.count(name) > 1]:
+            raise ValueError(f"{twice[0]} is listed twice; put both entries into one")
         return value
 
-    @field_validator("redis_url")
+    @field_validator("routes")
     @classmethod
-    def _is_redis_url(cls, value: str | None) -> str | None:
-        if value is not None and not _REDIS_URL.match(value):
-            raise ValueError("must begin with redis://, rediss:// or redis+sentinel://")
-        return value
-
-    @field_validator("timezone")
-    @classmethod
-    def _is_known_zone(cls, value: str) -> str:
-        try:
-            ZoneInfo(value)
-        except (ZoneInfoNotFoundError, ValueError) as error:
-            raise ValueError(f"{value!r} is no time zone; use a name like Asia/Shanghai") from error
-        return value
-
-    @field_validator("quiet_hours")
-    @classmethod
-    def _is_span(cls, value: str | None) -> str | None:
-        if value is not None:
-            parse_quiet_hours(value)
+    def _can_match(cls, value: tuple[RouteSettings, ...]) -> tuple[RouteSettings, ...]:
+        for place, route in enumerate(value):
+            for before, earlier in enumerate(value[:place]):
+                if earlier.match.items() <= route.match.items():
+                    raise ValueError(
+                        f"number {place + 1} never matches, since number {before + 1} takes all that it would; "
+                        "put it before that one"
+                    )
         return value
 
     @property
@@ -241,7 +234,8 @@ class Settings(_Strict):
     @property
     def base_url(self) -> str:
         """Base of the links that the bot writes, without a trailing slash."""
-        return (self.public_url or f"http://{self.host}:{self.port}").rstrip("/")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return (self.public_url or f"http://{host}:{self.port}").rstrip("/")
 
     def channel(self, channel_id: str) -> ChannelSettings | None:
         """The settings of an attached channel that is listed."""
@@ -260,22 +254,12 @@ class Settings(_Strict):
         return RouteSettings(match={}, channel=self.alert_channel) if self.alert_channel else None
 
 
-def parse_quiet_hours(text: str) -> tuple[time, time]:
-    """Reads `HH:MM-HH:MM` (may run over midnight), in the deployment's time zone.
+def load_settings(
+    environment: Mapping[str, str] | None = None, *, with_files: bool = False
+) -> Settings:
+    """Reads and checks all settings. What stands around a value of the environment, a line's end for one, is left away.
 
-    Raises:
-        ValueError: not of that form.
-    """
-    start, separator, end = text.partition("-")
-    if not separator:
-        raise ValueError("must look like 23:00-07:00")
-    return time.fromisoformat(start.strip()), time.fromisoformat(end.strip())
-
-
-def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Reads and checks all settings.
-
-    environment: stands in for the process environment in tests.
+    environment: stands in for the process environment in tests. with_files: what they name has to be there, too.
 
     Raises:
         ConfigError: with one line per fault.
@@ -284,21 +268,24 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     values: dict[str, Any] = {}
     if path := source.get("RCA_CONFIG"):
         values.update(_read_toml(Path(path)))
-    names = {field: variable for variable, field in _ENVIRONMENT.items()}
+    given: dict[str, str] = {}
     for variable, field in _ENVIRONMENT.items():
-        if text := source.get(variable):
-            values[field] = text
+        if text := source.get(variable, "").strip():
+            values[field], given[field] = text, variable
+    faults: list[str] = []
+    settings: Settings | None = None
     try:
-        return Settings.model_validate(with_tokens(values, source))
+        settings = Settings.model_validate(with_tokens(values, source))
     except ValidationError as error:
-        raise ConfigError(*(_line(fault, names, source) for fault in error.errors())) from error
-
-
-def _line(fault: Any, names: Mapping[str, str], source: Mapping[str, str]) -> str:
-    field = ".".join(str(part) for part in fault["loc"])
-    variable = names.get(str(fault["loc"][0]), "")
-    where = variable if source.get(variable) else f"RCA_CONFIG: {field}"
-    return f"{where}: {fault['msg'].removeprefix('Value error, ')}"
+        known = list(Settings.model_fields)
+        faults.extend(fault_line(fault, given, known) for fault in error.errors())
+    for field, is_folder in _FILES.items() if with_files else ():
+        name = values.get(field)
+        if isinstance(name, str) and (why := unreadable(name, is_folder=is_folder)):
+            faults.append(f"{place_of(field, given)}: {why}")
+    if settings is None or faults:
+        raise ConfigError(*faults)
+    return settings
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

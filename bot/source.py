@@ -205,6 +205,27 @@ def reason_of_status(status: int) -> Reason:
             return Reason.REFUSED
 
 
+def advice_of_status(status: int) -> str:
+    """What to do about an HTTP status that is no success.
+
+    >>> advice_of_status(503)
+    'it is not available now; check its health and ask again'
+    """
+    match status:
+        case 401 | 403:
+            return "check the credentials"
+        case 404:
+            return "check that the address is its own"
+        case 429:
+            return "it limits requests; ask again later"
+        case 400 | 422:
+            return "check the query"
+        case _ if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+            return "it is not available now; check its health and ask again"
+        case _:
+            return "check the address and what stands before it"
+
+
 async def get_json(
     connection: Connection,
     name: str,
@@ -238,7 +259,7 @@ async def get_json(
         ) from error
     if response.status_code != httpx.codes.OK:
         raise EvidenceError(
-            f"{where}: answered {response.status_code}; check its log and the credentials",
+            f"{where}: answered {response.status_code}; {advice_of_status(response.status_code)}",
             reason=reason_of_status(response.status_code),
         )
     try:

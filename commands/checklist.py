@@ -95,7 +95,7 @@ async def _accept(call: Call, services: Services, rest: str) -> Reply:
 
 def _accepted(n: int, done: Decision) -> Localized:
     if done.version is None:
-        return say("checklist.accepted_file", n=n)
+        return say("checklist.accepted_file", n=n, name=done.name)
     return say("checklist.accepted", n=n, name=done.name, version=done.version)
 
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import itertools
 import os
 import shutil
 import socket
 import subprocess
-import time
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
+from tests.waiting import PATIENCE_SECONDS, wait_until
+
+# A property promises something about values; how long a busy machine takes to make and try them proves nothing.
+settings.register_profile("short", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", settings.get_profile("short"), max_examples=5_000)
 # `make fuzz` sets it; without it every property takes the few examples of an ordinary run.
-settings.register_profile("long", max_examples=5_000, deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
 
 def examples(few: int, many: int = 5_000) -> int:
@@ -24,16 +31,32 @@ def examples(few: int, many: int = 5_000) -> int:
     return many if settings.get_current_profile_name() == "long" else few
 
 
+# Below the range from which the system takes ports for outgoing connections (32768 and up, ip(7)): a port from there
+# may be gone between the moment it was found free and the moment its server binds it.
+_ports = itertools.cycle(range(15_000, 32_000))
+
+
 def free_port() -> int:
-    """A loopback port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that nobody listens on, kept for this test process until it ends.
+
+    Every other test process of this machine passes it over, so a server may bind it, give it up and bind it again.
+    """
+    folder = Path(tempfile.gettempdir()) / f"rca-bot-test-ports-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    for port in itertools.islice(_ports, 17_000):
+        mark = os.open(folder / str(port), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port  # the lock is this process's for as long as it lives
+        os.close(mark)
+    raise AssertionError("no port is free")
 
 
-@pytest.fixture(scope="session")
-def _redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory = tmp_path_factory.mktemp("redis")
+@contextlib.contextmanager
+def redis_server(directory: Path) -> Iterator[str]:
+    """A Redis of its own, without files, while the block runs; gives its URL without a database."""
     port = free_port()
     binary = shutil.which("redis-server")
     assert binary, "redis-server is not installed; run: apt-get install redis-server"
@@ -45,33 +68,31 @@ def _redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 15
-    client = redis.Redis(port=port)
-    while True:
-        try:
-            client.ping()
-            break
-        except redis.ConnectionError:
-            assert time.monotonic() < deadline, "redis-server did not come up"
-            time.sleep(0.02)
-    client.close()
-    yield f"redis://127.0.0.1:{port}"
-    server.terminate()
-    server.wait(10)
+    try:
+        with redis.Redis(port=port) as client:
+            wait_until(client.ping, "redis-server is up", passing=(redis.ConnectionError,))
+        yield f"redis://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(PATIENCE_SECONDS)
 
 
-_databases = iter(range(1, 256))
+@pytest.fixture(scope="session")
+def _redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with redis_server(tmp_path_factory.mktemp("redis")) as url:
+        yield url
+
+
+_databases = itertools.cycle(range(1, 256))
 
 
 @pytest.fixture
 def redis_url(_redis_server: str) -> Iterator[str]:
     """An empty database of a real Redis."""
-    number = next(_databases)
-    url = f"{_redis_server}/{number}"
+    url = f"{_redis_server}/{next(_databases)}"
     yield url
-    client = redis.Redis.from_url(url)
-    client.flushdb()
-    client.close()
+    with redis.Redis.from_url(url) as client:
+        client.flushdb()
 
 
 @pytest.fixture

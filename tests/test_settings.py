@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from bot.domain.text import Locale
 from bot.errors import ConfigError
-from bot.settings import load_settings, parse_quiet_hours
+from bot.setting_checks import parse_quiet_hours
+from bot.settings import load_settings
 
 
 def test_every_fault_is_a_line_of_its_own():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import stat
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,13 +43,17 @@ class ArtefactStore:
         """The folder, made when it is first needed, with room for one more file.
 
         Raises:
-            ConfigError: it cannot be made.
+            ConfigError: it cannot be made, or others may write there.
         """
         try:
             if self._path is None:
                 self._own = tempfile.TemporaryDirectory(prefix="rca-agent-")
                 self._path = Path(self._own.name)
             self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self._path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise ConfigError(
+                    f"paths.artefacts: {self._path}: others may write there; give a folder of mode 0700"
+                )
             self._make_room(self._path)
         except OSError as error:
             raise ConfigError(
@@ -61,10 +67,15 @@ class ArtefactStore:
             return None
         path = self._path / artefact_id
         with contextlib.suppress(OSError):
-            if self._now() - path.stat().st_mtime > LIFETIME_SECONDS:
-                path.unlink()
-                return None
-            with path.open("rb") as stream:
+            # A link or a pipe under a profile's name was put there by somebody else.
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as stream:
+                facts = os.fstat(descriptor)
+                if not stat.S_ISREG(facts.st_mode):
+                    return None
+                if self._now() - facts.st_mtime > LIFETIME_SECONDS:
+                    path.unlink()
+                    return None
                 total = stream.seek(0, 2)
                 if not 0 <= offset < total:
                     return None

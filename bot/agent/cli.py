@@ -15,7 +15,7 @@ from bot.agent.keys import write_key_pair
 from bot.agent.runner import ChildRunner
 from bot.agent.serve import configure_logs, probe_catalogue, serve
 from bot.agent.settings import AgentSettings, load_settings, require_server_settings
-from bot.domain.finding import ProbeResult
+from bot.domain.finding import ProbeResult, ProbeStatus
 from bot.errors import BotError, ProbeError, Reason
 from bot.probe import Probe
 
@@ -84,7 +84,10 @@ def run_probe(
         Path | None, typer.Option("--out", help="Folder for the file that a profile leaves.")
     ] = None,
 ) -> None:
-    """Runs one probe on this machine, without the network; the caller is the approver of a heavy one."""
+    """Runs one probe on this machine, without the network; the caller is the approver of a heavy one.
+
+    Exit 0 with an answer, also one that this machine lacks what the probe needs; 1 when it failed or ran out of time.
+    """
     probe = probe_catalogue().get(name)
     if probe is None:
         raise BotError(
@@ -92,6 +95,13 @@ def run_probe(
             reason=Reason.NOT_FOUND,
         )
     result = asyncio.run(_run(load_settings(), probe, _parsed(probe, args), timeout, out))
+    _print_result(result, as_json=as_json)
+    if result.status in {ProbeStatus.ERROR, ProbeStatus.TIMEOUT}:
+        # The result stays on standard output: what the probe saw before it failed is evidence too.
+        raise BotError(f"run: {name}: {result.status.value}: {result.error or 'no reason given'}")
+
+
+def _print_result(result: ProbeResult, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
         return
@@ -129,7 +139,8 @@ async def _run(
 ) -> ProbeResult:
     runner = ChildRunner(settings, now=time.time, monotonic=time.monotonic)
     try:
-        result = await runner.run(probe, args, timeout_seconds or probe.deadline_seconds)
+        limit = timeout_seconds or probe.time_limit(probe.accept(args))
+        result = await runner.run(probe, args, limit)
         if out is not None and "artefact" in result.data:
             await asyncio.to_thread(_save, runner, result, out)
         return result

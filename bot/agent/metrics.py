@@ -32,6 +32,11 @@ class AgentMetrics:
             ["reason"],
             registry=self._registry,
         )
+        self.unaudited = Counter(
+            "rca_agent_audit_lines_lost",
+            "Audit lines that could not be written to their file; no probe runs meanwhile.",
+            registry=self._registry,
+        )
         self.hung = Gauge(
             "rca_agent_children_hung",
             "Probe processes that outlived their deadline and are still there.",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from typing import Any
 
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
 
 BODY_LIMIT_BYTES = 64 * 1024
 BODY_TIMEOUT_SECONDS = 5.0
 MAX_HEAVY_TIMEOUT_SECONDS = 300.0
+AMBIGUOUS_LENGTH = "ambiguous_length"
 
 
 class Refused(Exception):  # noqa: N818 - an answer to the caller, not a fault
@@ -23,6 +26,20 @@ class Refused(Exception):  # noqa: N818 - an answer to the caller, not a fault
         self.status = status
         self.reason = reason
         self.retry_after = retry_after
+
+    def response(self) -> JSONResponse:
+        """The answer to the caller."""
+        headers = {}
+        if self.retry_after is not None:
+            headers["Retry-After"] = str(max(1, math.ceil(self.retry_after)))
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        if self.status in {408, 413} or self.reason == AMBIGUOUS_LENGTH:
+            # The rest of the body is not read, so the connection cannot be used again.
+            headers["Connection"] = "close"
+        return JSONResponse(
+            {"error": str(self), "reason": self.reason}, status_code=self.status, headers=headers
+        )
 
 
 async def read_body(request: Request) -> bytes:

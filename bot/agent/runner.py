@@ -154,7 +154,15 @@ class ChildRunner:
             if mark.startswith("gpu ") and is_nvml
         }
         while True:
-            child = await self._start(probe, args, skipped, folder)
+            try:
+                child = await self._start(probe, args, skipped, folder)
+            except OSError as error:
+                # Out of processes, memory or descriptors: a fault of the node, and worth an answer of its own.
+                return {
+                    "status": ProbeStatus.ERROR,
+                    "error": f"no process could be started for the probe: {error.strerror or error}; "
+                    "see how many processes and open files this node has left",
+                }
             try:
                 outcome = await child.follow(
                     deadline, self._monotonic, stall_seconds=stall if is_nvml else None

@@ -7,8 +7,8 @@ import contextlib
 import ipaddress
 import logging
 import math
+import resource
 import signal
-import socket
 import ssl
 import sys
 import time
@@ -24,7 +24,9 @@ from bot.agent.runner import ChildRunner
 from bot.agent.server import AgentServer
 from bot.agent.settings import AgentSettings
 from bot.agent.tokens import TokenCheck, load_public_keys
+from bot.agent.wire import HEAD_LIMIT_BYTES, Doorkeeper
 from bot.errors import ConfigError
+from bot.listening import listen
 from bot.probe import Probe
 from bot.registry import collect
 
@@ -51,7 +53,7 @@ def refuse_open_door(settings: AgentSettings, *, allow_plaintext: bool) -> None:
 
 
 async def serve(settings: AgentSettings, *, allow_plaintext: bool) -> None:
-    """Serves until SIGTERM or SIGINT, then ends every child.
+    """Serves until SIGTERM or SIGINT, then ends every child; SIGHUP reads keys and certificate anew.
 
     Raises:
         ConfigError: keys, certificate, audit file or address cannot be used.
@@ -72,7 +74,7 @@ async def serve(settings: AgentSettings, *, allow_plaintext: bool) -> None:
         started_at=started_at,
         used=audit.recent_token_ids(started_at),
     )
-    app = AgentServer(
+    agent = AgentServer(
         settings,
         probes,
         runner,
@@ -81,12 +83,21 @@ async def serve(settings: AgentSettings, *, allow_plaintext: bool) -> None:
         AgentMetrics(),
         now=time.time,
         monotonic=time.monotonic,
-    ).app()
-    server = _Server(_uvicorn_config(app, settings))
-    listener = _listen(settings)
+    )
+    keeper = Doorkeeper(connection_limit(settings.limits.connections), agent.turned_away)
+    config = _uvicorn_config(agent.app(), settings, keeper)
+    server = _Server(config)
+    listener = listen(
+        settings.host,
+        settings.port,
+        setting="RCA_AGENT_PORT",
+        advice="is another agent running there?",
+        backlog=256,
+    )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.end)
+    loop.add_signal_handler(signal.SIGHUP, _reload, settings, tokens, config.ssl)
     scheme = "https" if settings.tls_cert else "http"
     _log.info(
         "listening",
@@ -140,25 +151,7 @@ async def _next_whole_second() -> float:
     return float(boundary)
 
 
-def _listen(settings: AgentSettings) -> socket.socket:
-    """The listening socket; taken here, for uvicorn ends the process itself where an address is not to be had."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # asyncio switches Nagle's delay off only on sockets that say that they are TCP: 40 ms an answer otherwise.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((settings.host, settings.port))
-    except OSError as error:
-        listener.close()
-        raise ConfigError(
-            f"RCA_AGENT_PORT: cannot listen on {settings.host}:{settings.port}: "
-            f"{error.strerror}; is another agent running there?"
-        ) from error
-    listener.listen(256)
-    return listener
-
-
-def _uvicorn_config(app: object, settings: AgentSettings) -> uvicorn.Config:
+def _uvicorn_config(app: object, settings: AgentSettings, keeper: Doorkeeper) -> uvicorn.Config:
     tls: Mapping[str, object] = {}
     if settings.tls_cert is not None and settings.tls_key is not None:
         tls = {"ssl_certfile": str(settings.tls_cert), "ssl_keyfile": str(settings.tls_key)}
@@ -177,7 +170,10 @@ def _uvicorn_config(app: object, settings: AgentSettings) -> uvicorn.Config:
             log_level="warning",
             server_header=False,
             lifespan="off",
-            http="h11",
+            http=keeper.protocol,  # type: ignore[arg-type]
+            h11_max_incomplete_event_size=HEAD_LIMIT_BYTES,
+            # The audit tells who connected, and a header is only what somebody says.
+            proxy_headers=False,
             ws="none",
             timeout_keep_alive=15,
             timeout_graceful_shutdown=5,
@@ -189,6 +185,36 @@ def _uvicorn_config(app: object, settings: AgentSettings) -> uvicorn.Config:
             f"RCA_AGENT_TLS_CERT, RCA_AGENT_TLS_KEY: cannot be used: {error}; give a matching PEM pair"
         ) from error
     return config
+
+
+def connection_limit(wanted: int) -> int:
+    """How many connections there may be: as wanted, and never so many that no descriptor is left for a probe.
+
+    Raises this process's own limit of open files as far as it may.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = 2 * wanted
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft // 2)
+
+
+def _reload(settings: AgentSettings, tokens: TokenCheck, tls: ssl.SSLContext | None) -> None:
+    """Takes what the files hold now; where they are faulty everything stays as it was, and the log says so."""
+    try:
+        keys = load_public_keys(settings.public_keys) if settings.public_keys else ()
+        if tls is not None and settings.tls_cert is not None:
+            # Tried on a context of its own: a pair that does not match would leave the live one half changed.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+                settings.tls_cert, settings.tls_key
+            )
+            tls.load_cert_chain(settings.tls_cert, settings.tls_key)
+    except (ConfigError, OSError) as error:
+        _log.error("not_reloaded", why=str(error))
+        return
+    tokens.replace_keys(keys)
+    _log.info("reloaded", keys=len(keys))
 
 
 def _is_loopback(host: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import fnmatch
-import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -16,10 +15,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from bot.agent.artefacts import Piece
-from bot.agent.audit import AuditLog
+from bot.agent.audit import AuditFailed, AuditLog
 from bot.agent.metrics import AgentMetrics
 from bot.agent.rate import Bucket
 from bot.agent.request_body import (
+    AMBIGUOUS_LENGTH,
     BODY_LIMIT_BYTES,
     MAX_HEAVY_TIMEOUT_SECONDS,
     Refused,
@@ -29,6 +29,7 @@ from bot.agent.request_body import (
 from bot.agent.runner import ChildRunner
 from bot.agent.settings import AgentSettings
 from bot.agent.tokens import Grant, Refusal, TokenCheck, TokenRefused, require_request
+from bot.agent.wire import TurnedAway
 from bot.domain.finding import ProbeResult, ProbeStatus
 from bot.domain.instant import to_rfc3339
 from bot.errors import ProbeError
@@ -76,7 +77,15 @@ class AgentServer:
                 Route("/v1/probes/{name:path}", self._probe, methods=["POST"]),
                 Route("/v1/artefacts/{id:path}", self._artefact),
             ],
-            exception_handlers={404: self._unknown, 405: self._unknown},
+            exception_handlers={404: self._unknown, 405: self._unknown, Exception: self._fault},
+        )
+
+    async def turned_away(self, away: TurnedAway) -> None:
+        """Told of what came to the port and never became a request."""
+        self._metrics.refused.labels(away.reason).inc()
+        await self._tell(
+            self._head(away.remote)
+            | {"outcome": "refused", "reason": away.reason, "http_status": away.status}
         )
 
     async def _healthz(self, _request: Request) -> Response:
@@ -96,13 +105,19 @@ class AgentServer:
         )
         return await self._refuse(request, "", refused)
 
+    async def _fault(self, request: Request, _error: Exception) -> Response:
+        """A defect of ours: the trace is in the agent's own log, and the caller's request in the audit."""
+        return await self._refuse(
+            request, "", Refused(500, "agent_fault", "the agent failed; its log says where")
+        )
+
     async def _catalogue(self, request: Request) -> Response:
         try:
             grant = self._grant(request)
             self._limit(self._bucket)
+            await self._accept(request, grant, "", "")
         except Refused as refused:
             return await self._refuse(request, "", refused)
-        await self._accept(request, grant, "", "")
         return JSONResponse(
             {
                 "node": self._settings.node,
@@ -117,13 +132,13 @@ class AgentServer:
         name = request.path_params["name"]
         try:
             grant, probe, args, digest, timeout = await self._entitled(request, name)
+            await self._accept(request, grant, name, digest)
         except Refused as refused:
             return await self._refuse(request, name, refused)
-        await self._accept(request, grant, name, digest)
         result = await self._run(probe, args, timeout)
         self._metrics.runs.labels(probe.name, result.status.value).inc()
         self._metrics.seconds.labels(probe.name).observe(result.duration_seconds)
-        await self._audit.write(
+        await self._tell(
             self._line(request, name)
             | {
                 "outcome": "finished",
@@ -140,9 +155,9 @@ class AgentServer:
         name = request.path_params["id"]
         try:
             grant, piece = await self._entitled_piece(request, name)
+            await self._accept(request, grant, ARTEFACT, grant.args_sha256 or "")
         except Refused as refused:
             return await self._refuse(request, ARTEFACT, refused)
-        await self._accept(request, grant, ARTEFACT, grant.args_sha256 or "")
         end = piece.offset + len(piece.content)
         return Response(
             piece.content,
@@ -167,9 +182,14 @@ class AgentServer:
         self, request: Request, name: str
     ) -> tuple[Grant, Probe, Mapping[str, Any], str, float]:
         """Everything that must hold before anything runs, the signature before the body is read."""
-        length = request.headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > BODY_LIMIT_BYTES:
+        length = request.headers.get("content-length")
+        if length is not None and int(length) > BODY_LIMIT_BYTES:
             raise Refused(413, "body_too_large", f"the body may have {BODY_LIMIT_BYTES} bytes")
+        if length is not None and "transfer-encoding" in request.headers:
+            # Two answers to where the body ends: a proxy before us may have taken the other one (RFC 9112, 6.1).
+            raise Refused(
+                400, AMBIGUOUS_LENGTH, "give Content-Length or Transfer-Encoding, not both"
+            )
         grant = self._grant(request)
         args, timeout = parse_body(await read_body(request))
         try:
@@ -182,7 +202,7 @@ class AgentServer:
         if probe is None:
             raise Refused(404, "unknown_probe", "no such probe; GET /v1/probes lists them")
         try:
-            probe.accept(args)
+            usual = probe.time_limit(probe.accept(args))
         except ProbeError as error:
             raise Refused(400, "bad_args", str(error)) from error
         if probe.cost is Cost.HEAVY and not grant.approved_by:
@@ -192,9 +212,7 @@ class AgentServer:
         if probe.cost is Cost.MODERATE:
             self._limit(self._moderate)
         limit = MAX_HEAVY_TIMEOUT_SECONDS if probe.cost is Cost.HEAVY else MAX_TIMEOUT_SECONDS
-        wanted = (
-            timeout if timeout is not None else max(DEFAULT_TIMEOUT_SECONDS, probe.deadline_seconds)
-        )
+        wanted = timeout if timeout is not None else max(DEFAULT_TIMEOUT_SECONDS, usual)
         return grant, probe, args, digest, min(limit, wanted)
 
     def _grant(self, request: Request) -> Grant:
@@ -236,7 +254,8 @@ class AgentServer:
         )
 
     async def _accept(self, request: Request, grant: Grant, name: str, digest: str) -> None:
-        await self._audit.write(
+        """Nothing runs that the audit does not tell."""
+        why = await self._tell(
             self._line(request, name)
             | {
                 "outcome": "accepted",
@@ -247,32 +266,43 @@ class AgentServer:
                 "approved_by": grant.approved_by,
             }
         )
+        if why is not None:
+            raise Refused(
+                503,
+                "audit_unwritable",
+                f"nothing runs while the audit cannot be written: {why}; make room, or move RCA_AGENT_AUDIT",
+                retry_after=30,
+            )
+
+    async def _tell(self, line: Mapping[str, Any]) -> str | None:
+        """Writes an audit line; None, or why it could not be written."""
+        try:
+            await self._audit.write(line)
+        except AuditFailed as failed:
+            self._metrics.unaudited.inc()
+            return str(failed)
+        return None
 
     async def _refuse(self, request: Request, name: str, refused: Refused) -> Response:
         self._metrics.refused.labels(refused.reason).inc()
-        await self._audit.write(
+        await self._tell(
             self._line(request, name)
             | {"outcome": "refused", "reason": refused.reason, "http_status": refused.status}
         )
-        headers = {}
-        if refused.retry_after is not None:
-            headers["Retry-After"] = str(max(1, math.ceil(refused.retry_after)))
-        if refused.status == 401:
-            headers["WWW-Authenticate"] = "Bearer"
-        if refused.status in {408, 413}:
-            # The rest of the body is not read, so the connection cannot be used again.
-            headers["Connection"] = "close"
-        return JSONResponse(
-            {"error": str(refused), "reason": refused.reason},
-            status_code=refused.status,
-            headers=headers,
-        )
+        return refused.response()
 
     def _line(self, request: Request, name: str) -> dict[str, Any]:
+        line = self._head(request.client.host if request.client else None) | {
+            "method": request.method,
+            "probe": name[:128],
+        }
+        forwarded = request.headers.get("x-forwarded-for")
+        # Anybody can write this header, so it stands beside the peer's address and never in its place.
+        return line if forwarded is None else line | {"forwarded_for": forwarded[:128]}
+
+    def _head(self, remote: str | None) -> dict[str, Any]:
         return {
             "at": to_rfc3339(datetime.fromtimestamp(self._now(), UTC)),
             "node": self._settings.node,
-            "remote": request.client.host if request.client else None,
-            "method": request.method,
-            "probe": name[:128],
+            "remote": remote,
         }

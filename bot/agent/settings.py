@@ -34,6 +34,7 @@ _SECTIONS = {
         "moderate_per_minute",
         "result_bytes",
         "parallel",
+        "connections",
         "grace_seconds",
         "sigkill",
         "artefact_bytes",
@@ -49,6 +50,7 @@ class Limits:
     moderate_per_minute: int = 30
     result_bytes: int = 65536
     parallel: int = 12
+    connections: int = 2048
     grace_seconds: float = 3.0
     sigkill: bool = True
     artefact_bytes: int = 32 * 1024 * 1024

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +21,8 @@ MAX_LIFETIME_SECONDS = 60
 """Source: the agent's HTTP contract, `exp` 60 s at most."""
 FUTURE_LEEWAY_SECONDS = 5.0
 """Our judgement: clocks kept by NTP differ by far less; more than this is a clock to repair, and said so."""
+_LATEST_SECONDS = 253_402_300_799
+"""The end of the year 9999, the last that a time can be written in."""
 _PEM = re.compile(r"-----BEGIN PUBLIC KEY-----.+?-----END PUBLIC KEY-----", re.DOTALL)
 
 
@@ -118,6 +119,11 @@ class TokenCheck:
         self._keys = keys
         self._started_at = started_at
         self._used: dict[str, float] = dict(used or {})
+        self._forgotten_until = 0.0
+
+    def replace_keys(self, keys: tuple[Ed25519PublicKey, ...]) -> None:
+        """Trusts these keys from now on; requests that were let in before go on."""
+        self._keys = keys
 
     def check(self, authorization: str | None, now: float) -> Grant:
         """Verifies signature, claims and single use; the id counts as used from here on.
@@ -202,8 +208,9 @@ class TokenCheck:
 
     def _use(self, grant: Grant, now: float) -> None:
         for token_id in [key for key, expires in self._used.items() if expires <= now]:
-            del self._used[token_id]
-        if grant.token_id in self._used:
+            # Should the clock be set back, tokens of that time are valid again while their ids are forgotten.
+            self._forgotten_until = max(self._forgotten_until, self._used.pop(token_id))
+        if grant.token_id in self._used or grant.expires_at <= self._forgotten_until:
             raise TokenRefused(
                 Refusal.REPLAYED, "the token was used before; each is for one request"
             )
@@ -224,9 +231,11 @@ def require_request(grant: Grant, probe: str, args_sha256: str) -> None:
 
 def _time(claims: Mapping[str, Any], name: str) -> float:
     value = claims.get(name)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    # Bounded before anything is computed with it: JSON knows whole numbers that no float can hold.
+    is_time = isinstance(value, (int, float)) and 0 <= value <= _LATEST_SECONDS
+    if isinstance(value, bool) or not is_time:
         raise TokenRefused(Refusal.MISSING_CLAIM, f"claim {name} must be a time in seconds")
-    return float(value)
+    return float(value)  # type: ignore[arg-type]
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bot.checklist.diffs import diff_of, lines_of, merged, parse_diff, text_of
+from bot.checklist.diffs import diff_of, files_of, lines_of, merged, parse_diff, text_of
 from bot.domain.checklist import Version, VersionOp
 from bot.errors import CommandError
 
@@ -22,12 +22,13 @@ class BlamedLine:
 class Edition:
     """A file as it counts now.
 
-    base: the text of the file below. number: of the newest version, 0 where there is none.
+    patch: what turns the file below into this one; empty where nothing was accepted.
+    number: of the newest version, 0 where there is none.
     left_out: numbers of versions that the file has moved away from since; they do not count.
     """
 
     path: str
-    base: str
+    patch: str
     number: int
     lines: tuple[BlamedLine, ...]
     versions: tuple[Version, ...]
@@ -37,11 +38,6 @@ class Edition:
     def text(self) -> str:
         """The whole file."""
         return text_of([line.text for line in self.lines])
-
-    @property
-    def patch(self) -> str:
-        """What turns the file below into this one; empty where nothing was accepted."""
-        return diff_of(self.path, self.base, self.text)
 
 
 def edition(
@@ -58,6 +54,27 @@ def edition(
     made = _laid(path, base, versions, lambda _: True)
     # Each was good when it was accepted, so the end is nearly always good too; only else is each looked at again.
     return made if is_good(made.text) else _laid(path, base, versions, is_good)
+
+
+def edition_of_files(path: str, versions: Sequence[Version]) -> Edition:
+    """New files for another system: each accepted change is all of them anew, in the place of what was before."""
+    now: Version | None = None
+    stood: dict[int, Version | None] = {0: None}
+    for version in versions:
+        now = stood.get(version.to or 0) if version.op is VersionOp.ROLLED_BACK else version
+        stood[version.number] = now
+    patch = now.diff if now else ""
+    return Edition(
+        path=path,
+        patch=patch,
+        number=versions[-1].number if versions else 0,
+        lines=tuple(
+            BlamedLine(text=line, version=now)
+            for text in files_of(patch).values()
+            for line in lines_of(text)
+        ),
+        versions=tuple(versions),
+    )
 
 
 def _laid(
@@ -78,7 +95,7 @@ def _laid(
         stood[version.number] = now
     return Edition(
         path=path,
-        base=base,
+        patch=diff_of(path, base, text_of([line.text for line in now])),
         number=versions[-1].number if versions else 0,
         lines=tuple(now),
         versions=tuple(versions),

@@ -43,7 +43,7 @@ class Program:
     command: Sequence[str]
     log: Path
     ready_url: str | None = None
-    start_seconds: float = 30.0
+    start_seconds: float = 60.0
     stop_seconds: float = 10.0
     environment: Mapping[str, str] = field(default_factory=dict)
     directory: Path | None = None

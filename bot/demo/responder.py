@@ -16,6 +16,7 @@ _POLL_SECONDS = 0.5
 _STEPS = 6
 _ANSWER_SECONDS = 60.0
 _FORM_TRIES = 3
+_FORM_SECONDS = 10.0
 
 
 class Responder:
@@ -110,7 +111,9 @@ class Responder:
         for tries_left in reversed(range(_FORM_TRIES)):
             await self.press(action_id, message)
             try:
-                await self._person.wait_for_view(lambda view: view.get("callback_id") == form)
+                await self._person.wait_for_view(
+                    lambda view: view.get("callback_id") == form, _FORM_SECONDS
+                )
             except DeliveryError:
                 if not tries_left:
                     raise

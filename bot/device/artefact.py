@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,12 +73,18 @@ class ArtefactFolder:
         """
         target = self.new_path()
         try:
-            if source.stat().st_size > self.limit_bytes:
-                raise ProbeError(
-                    f"the profile is larger than {self.limit_bytes} bytes; ask for fewer seconds"
-                )
-            with source.open("rb") as stream, target.open("xb") as copy:
-                shutil.copyfileobj(stream, copy, _CHUNK_BYTES)
+            # What the service wrote is a file: behind a link it could have the agent send any that the agent may read.
+            descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "rb") as stream:
+                facts = os.fstat(descriptor)
+                if not stat.S_ISREG(facts.st_mode):
+                    raise ProbeError("the profile that the service left is no file")
+                if facts.st_size > self.limit_bytes:
+                    raise ProbeError(
+                        f"the profile is larger than {self.limit_bytes} bytes; ask for fewer seconds"
+                    )
+                with target.open("xb") as copy:
+                    shutil.copyfileobj(stream, copy, _CHUNK_BYTES)
         except PermissionError as error:
             raise ProbeError(
                 "the agent may not read the service's profile; give it the group",

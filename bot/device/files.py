@@ -25,6 +25,24 @@ def read_text(path: Path, *, limit_bytes: int = READ_LIMIT_BYTES) -> str:
         raise wrap(error, path) from error
 
 
+def read_end(path: Path, *, limit_bytes: int = READ_LIMIT_BYTES) -> str:
+    """The end of a file that only grows, whole lines of it; the whole file where it is no longer than that.
+
+    Raises:
+        ProbeError: as `read_text`.
+    """
+    try:
+        with path.open("rb") as stream:
+            if stream.seekable():
+                size = stream.seek(0, os.SEEK_END)
+                stream.seek(max(0, size - limit_bytes))
+                if size > limit_bytes:
+                    stream.readline()
+            return stream.read(limit_bytes).decode("utf-8", errors="replace")
+    except OSError as error:
+        raise wrap(error, path) from error
+
+
 def read_whole(path: Path) -> int:
     """The single whole number that a kernel file holds.
 

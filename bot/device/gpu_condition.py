@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from bot.device.field import Unread, is_tolerable
+from bot.device.field import FieldState, Unread, in_range, is_tolerable
 from bot.device.gpu import THROTTLE_COUNTERS, Gpu, Number, decode_reasons, each_gpu
 from bot.device.nvml import NvmlLibrary
 
@@ -13,7 +13,9 @@ Field = float | Unread
 
 # Source of the arguments: nvml.h, NVML_CLOCK_SM, NVML_TEMPERATURE_GPU, nvmlTemperatureThresholds_t.
 _SM_CLOCK, _GPU_SENSOR = 1, 0
-_THRESHOLD_SLOWDOWN, _THRESHOLD_GPU_MAX = 1, 3
+_THRESHOLD_SLOWDOWN, _THRESHOLD_MEMORY_MAX, _THRESHOLD_GPU_MAX = 1, 2, 3
+_AFTER = {**THROTTLE_COUNTERS, "memory_temperature": 82}
+"""Source: nvml.h, NVML_FI_DEV_MEMORY_TEMP; cards without a sensor in their memory do not have it."""
 _NUMBERS = {
     "sm_clock_mhz": Number("nvmlDeviceGetClockInfo", (_SM_CLOCK,), 0, 10_000),
     "max_sm_clock_mhz": Number("nvmlDeviceGetMaxClockInfo", (_SM_CLOCK,), 1, 10_000),
@@ -26,6 +28,7 @@ _NUMBERS = {
     "power_watts": Number("nvmlDeviceGetPowerUsage", (), 0, 5000, 0.001),
     "power_limit_watts": Number("nvmlDeviceGetEnforcedPowerLimit", (), 1, 5000, 0.001),
 }
+_NOT_ASKED: Field = Unread(FieldState.NOT_SUPPORTED, "not asked for on this card")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,10 @@ class MigInstance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuCondition:
-    """One GPU. `throttled_ratio` is the share of the window by kind, from the driver's nanosecond counters."""
+    """One GPU. `throttled_ratio` is the share of the window by kind, from the driver's nanosecond counters.
+
+    `margin_celsius` is how far it may still warm up, asked only of cards that tell no highest temperature.
+    """
 
     index: int
     identity: Mapping[str, object]
@@ -54,6 +60,9 @@ class GpuCondition:
     temperature_celsius: Field
     max_temperature_celsius: Field
     slowdown_celsius: Field
+    memory_temperature_celsius: Field
+    max_memory_temperature_celsius: Field
+    margin_celsius: Field
     power_watts: Field
     power_limit_watts: Field
     utilization_ratio: Field
@@ -73,6 +82,7 @@ class GpuCondition:
             "temperature": self.temperature_celsius,
             "highest temperature": self.max_temperature_celsius,
             "slowdown temperature": self.slowdown_celsius,
+            "memory temperature": self.memory_temperature_celsius,
             "power": self.power_watts,
             "utilization": self.utilization_ratio,
             # Under MIG the parent's memory may be withheld; the instances tell it.
@@ -112,6 +122,9 @@ class GpuCondition:
             "temperature_celsius",
             "max_temperature_celsius",
             "slowdown_celsius",
+            "memory_temperature_celsius",
+            "max_memory_temperature_celsius",
+            "margin_celsius",
             "power_watts",
             "power_limit_watts",
             "utilization_ratio",
@@ -167,23 +180,36 @@ def read_conditions(
     conditions: list[GpuCondition] = []
     for item in passes:
         mark(f"gpu {item.gpu.index}" if item.gpu.skipped is None else "skipped")
-        after = item.gpu.fields(THROTTLE_COUNTERS)
+        after = item.gpu.fields(_AFTER)
         seconds = max(1e-6, monotonic() - started)
         throttled = {
-            name: _share(item.counters[name], value, seconds) for name, value in after.items()
+            name: _share(item.counters[name], after[name], seconds) for name in THROTTLE_COUNTERS
         }
-        conditions.append(_condition(item.gpu, throttled))
+        conditions.append(_condition(item.gpu, throttled, after["memory_temperature"]))
     mark("judging")
     return tuple(conditions)
 
 
-def _condition(gpu: Gpu, throttled: Mapping[str, Field]) -> GpuCondition:
+def _condition(gpu: Gpu, throttled: Mapping[str, Field], memory_heat: Field) -> GpuCondition:
     used, total = gpu.memory()
+    numbers = gpu.numbers(_NUMBERS)
+    if not isinstance(memory_heat, Unread):
+        memory_heat = in_range(memory_heat, 1, 200)
+    memory_max = margin = _NOT_ASKED
+    if not isinstance(memory_heat, Unread):
+        memory_max = gpu.number(
+            "nvmlDeviceGetTemperatureThreshold", _THRESHOLD_MEMORY_MAX, low=1, high=200
+        )
+    if isinstance(numbers["max_temperature_celsius"], Unread):
+        margin = gpu.number("nvmlDeviceGetMarginTemperature", low=-100, high=200)
     return GpuCondition(
         index=gpu.index,
         identity=gpu.identity,
         reasons=gpu.throttle_reasons(),
-        **gpu.numbers(_NUMBERS),
+        **numbers,
+        memory_temperature_celsius=memory_heat,
+        max_memory_temperature_celsius=memory_max,
+        margin_celsius=margin,
         utilization_ratio=gpu.utilization(),
         memory_used_bytes=used,
         memory_total_bytes=total,

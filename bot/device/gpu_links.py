@@ -11,6 +11,7 @@ from bot.device.gpu import Gpu, each_gpu
 from bot.device.nvml import NvmlLibrary
 
 SAMPLES = 5
+"""Our judgement: a generation counts only where the GPU was loaded at each of five looks over two seconds."""
 LOADED_RATIO = 0.0
 """Any utilization above it counts as load for the PCIe generation."""
 _REPLAYS_PER_LANE_MINUTE = {1: 0.15, 2: 0.3, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
@@ -27,8 +28,8 @@ Field = float | Unread
 class GpuLink:
     """One GPU's links.
 
-    `best_loaded_generation` is the highest generation of the samples under load, None where it was idle throughout: an
-    idle GPU goes down to Gen1 by design. `nvlink_errors` by kind is the growth in the window over all links.
+    `best_loaded_generation` is the highest generation of the samples under load, None where it was idle at any of them:
+    an idle GPU goes down to Gen1 by design, and takes a moment to come up again. `nvlink_errors` by kind is the growth in the window over all links.
     """
 
     index: int
@@ -124,7 +125,7 @@ def _link(track: _Track, seconds: float) -> GpuLink:
         generation=track.generation,
         # Not the device's own maximum: the one of device and system together is what can be reached.
         max_generation=gpu.number("nvmlDeviceGetMaxPcieLinkGeneration", low=1, high=8),
-        best_loaded_generation=max(track.loaded) if track.loaded else None,
+        best_loaded_generation=max(track.loaded) if len(track.loaded) == SAMPLES else None,
         loaded_samples=len(track.loaded),
         replays=_grown(track.replays_before, _replays(gpu)),
         nvlink_active=_active_links(gpu),

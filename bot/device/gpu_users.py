@@ -16,6 +16,8 @@ UNSEEN_BYTES = 2**30
 """Our judgement: above what driver and firmware keep for themselves; in a container the driver may list nobody."""
 _MOST_PID = 2**22
 """Source: Linux include/linux/threads.h, PID_MAX_LIMIT."""
+_FIRST_NAMESPACE = "pid:[4026531836]"
+"""Source: Linux include/linux/proc_ns.h, PROC_PID_INIT_INO."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,11 @@ def read_users(
     gaps: list[str] = []
     gone = 0
     uptime = proc.uptime_seconds()
+    if not _sees_all_processes(proc):
+        gaps.append(
+            "process ids: the driver tells the host's and this agent sees its container's, so that a process may be "
+            "missing or be another one; start the agent with the host's process ids (hostPID)"
+        )
     for gpu in each_gpu(library, wanted, mark, skipped):
         listed = _listed(gpu)
         if isinstance(listed, Unread):
@@ -76,6 +83,13 @@ def read_users(
                 users.append(user)
     mark("judging")
     return GpuUsers(users=tuple(users), gone=gone, gaps=tuple(gaps))
+
+
+def _sees_all_processes(proc: ProcRoot) -> bool:
+    """False where a number of the driver's could by chance be another process here: it knows no namespaces."""
+    with contextlib.suppress(ProbeError):
+        return proc.link(1, "ns", "pid") == _FIRST_NAMESPACE
+    return True
 
 
 def _listed(gpu: Gpu) -> dict[int, float | Unread] | Unread:

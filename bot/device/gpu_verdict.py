@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.device.field import Unread
+from bot.device.gpu import decode_reasons
 from bot.device.gpu_condition import GpuCondition
 from bot.domain.finding import Finding, FindingSeverity
 
@@ -12,6 +13,8 @@ LOADED_RATIO = 0.5
 """Our judgement: below half utilization the clock may fall because there is nothing to do."""
 HEAT_MARGIN_CELSIUS = 5.0
 """Our judgement, used only where the card tells its slowdown temperature but no operating maximum."""
+MARGIN_CELSIUS = 0.0
+"""Source: NVIDIA/NVSentinel, a margin (T.Limit) of 0 or less is past the highest operating temperature."""
 MEMORY_RATIO = 0.95
 """Our judgement; an engine that reserves its pool at start is near it by design, so it is a bystander there."""
 THROTTLED_RATIO = 0.01
@@ -55,7 +58,12 @@ def clock_findings(gpu: GpuCondition, label: str) -> list[Finding]:
         found = _of_clock("gpu.power_cap", text, clock, limit, is_critical=False)
         findings.append(found if is_low else _as_info(found))
     elif is_low and not thermal and not brake and clock is not None and limit is not None:
-        why = "HW slowdown, reason not told" if mask & _HW_SLOWDOWN else "no throttle reason told"
+        # A limit that somebody set, or the slowest member of a boost group, is a reason too.
+        others = decode_reasons(mask & ~(_IDLE | _HW_SLOWDOWN))
+        unsaid = (
+            "HW slowdown, reason not told" if mask & _HW_SLOWDOWN else "no throttle reason told"
+        )
+        why = f"limited by {', '.join(others)}" if others else unsaid
         text = f"{label}GPU {gpu.index} loaded at {clock:.0f} of {limit:.0f} MHz ({why})"
         findings.append(
             _of_clock(
@@ -67,17 +75,38 @@ def clock_findings(gpu: GpuCondition, label: str) -> list[Finding]:
 
 def heat_findings(gpu: GpuCondition, label: str) -> list[Finding]:
     """A missing threshold means not judged, never zero."""
-    now = gpu.temperature_celsius
-    if isinstance(now, Unread):
-        return []
+    return _core_heat(gpu, label) + _memory_heat(gpu, label)
+
+
+def is_heat_judged(gpu: GpuCondition) -> bool:
+    """True where the card tells a temperature and a limit for it."""
+    return _heat_limit(gpu) is not None or not isinstance(gpu.margin_celsius, Unread)
+
+
+def _heat_limit(gpu: GpuCondition) -> float | None:
     slowdown, highest = gpu.slowdown_celsius, gpu.max_temperature_celsius
+    if isinstance(gpu.temperature_celsius, Unread):
+        return None
     if not isinstance(highest, Unread):
-        limit = highest
-    elif not isinstance(slowdown, Unread):
-        limit = slowdown - HEAT_MARGIN_CELSIUS
-    else:
-        return []
-    if now < limit:
+        return highest
+    return None if isinstance(slowdown, Unread) else slowdown - HEAT_MARGIN_CELSIUS
+
+
+def _core_heat(gpu: GpuCondition, label: str) -> list[Finding]:
+    now, slowdown, margin = gpu.temperature_celsius, gpu.slowdown_celsius, gpu.margin_celsius
+    limit = _heat_limit(gpu)
+    if not isinstance(margin, Unread) and margin <= MARGIN_CELSIUS:
+        return [
+            Finding(
+                id="gpu.temperature_high",
+                severity=FindingSeverity.WARNING,
+                summary=f"{label}GPU {gpu.index} past its highest operating temperature, margin {margin:.0f} C",
+                value=margin,
+                unit="C",
+                threshold=MARGIN_CELSIUS,
+            )
+        ]
+    if isinstance(now, Unread) or limit is None or now < limit:
         return []
     is_past = not isinstance(slowdown, Unread) and now >= slowdown
     at = "" if isinstance(slowdown, Unread) else f" (slowdown at {slowdown:.0f} C)"
@@ -89,6 +118,23 @@ def heat_findings(gpu: GpuCondition, label: str) -> list[Finding]:
             value=now,
             unit="C",
             threshold=limit,
+        )
+    ]
+
+
+def _memory_heat(gpu: GpuCondition, label: str) -> list[Finding]:
+    """Source: leptonai/gpud, degraded with the memory above its highest temperature."""
+    now, highest = gpu.memory_temperature_celsius, gpu.max_memory_temperature_celsius
+    if isinstance(now, Unread) or isinstance(highest, Unread) or now <= highest:
+        return []
+    return [
+        Finding(
+            id="gpu.temperature_high",
+            severity=FindingSeverity.WARNING,
+            summary=f"{label}GPU {gpu.index} memory at {now:.0f} C, highest {highest:.0f} C",
+            value=now,
+            unit="C",
+            threshold=highest,
         )
     ]
 

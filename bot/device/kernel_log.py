@@ -7,17 +7,20 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.device.files import READ_LIMIT_BYTES, read_text, wrap
+from bot.device.files import READ_LIMIT_BYTES, read_end, wrap
 from bot.errors import ProbeError
 
 KERNEL_DEVICE = Path("/dev/kmsg")
 MAX_RECORDS = 20_000
-"""More than any ring buffer holds; a flood ends here, and the probe says so."""
+"""The newest that are kept. A buffer of some MiB holds more; what is cut off is older than what the lines reach back to."""
+_MOST_READS = 50 * MAX_RECORDS
+"""Where a flood comes faster than it is read, the reading ends here."""
 _RECORD_BYTES = 8192
 """Source: Linux Documentation/ABI/testing/dev-kmsg, one read returns one record of at most this size."""
 
@@ -62,7 +65,8 @@ def read_kernel_log(path: Path) -> tuple[KernelLine, ...]:
     """
     try:
         if stat.S_ISCHR(path.stat().st_mode):
-            return tuple(line for record in _records(path) for line in record_lines(record))
+            records = newest(_records(path))
+            return tuple(line for record in records for line in record_lines(record))
     except OSError as error:
         if path != KERNEL_DEVICE:
             raise wrap(error, path) from error
@@ -71,10 +75,15 @@ def read_kernel_log(path: Path) -> tuple[KernelLine, ...]:
         if path != KERNEL_DEVICE:
             raise
         return _from_system_call(failure)
-    content = read_text(path)
+    content = read_end(path)
     if "\0" in content or content.count("\ufffd") > _GARBAGE_SHARE * len(content):
         raise ProbeError(f"{path}: holds no kernel log")
     return tuple(parse_line(line) for line in content.splitlines() if line.strip())
+
+
+def newest(records: Iterable[str]) -> deque[str]:
+    """The last `MAX_RECORDS` of them: an incident is told by the newest lines."""
+    return deque(records, MAX_RECORDS)
 
 
 def _from_system_call(failure: ProbeError) -> tuple[KernelLine, ...]:
@@ -149,7 +158,7 @@ def _records(path: Path) -> Iterator[str]:
     except OSError as error:
         raise wrap(error, path) from error
     try:
-        for _ in range(MAX_RECORDS):
+        for _ in range(_MOST_READS):
             try:
                 record = os.read(descriptor, _RECORD_BYTES)
             except BlockingIOError:

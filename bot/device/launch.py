@@ -82,10 +82,14 @@ def reduced_precision(flags: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def folder_state(folder: Path, started_at: float) -> FolderState:
-    """Looks at names and times only; nothing is opened."""
+    """Looks at names and times only; nothing is opened.
+
+    A link counts as changed when it was made: a new revision behind the old name keeps the times of its files.
+    """
     newest: float | None = None
     changed: list[ChangedFile] = []
     count = 0
+    switched = _link_made_at(folder)
     for path in folder.rglob("*"):
         if count >= MAX_FILES:
             break
@@ -94,13 +98,18 @@ def folder_state(folder: Path, started_at: float) -> FolderState:
             if not path.is_file():
                 continue
             count += 1
-            newest = facts.st_mtime if newest is None else max(newest, facts.st_mtime)
-            if facts.st_mtime > started_at:
-                changed.append(
-                    ChangedFile(str(path.relative_to(folder)), facts.st_mtime - started_at)
-                )
+            at = max(facts.st_mtime, switched, _link_made_at(path))
+            newest = at if newest is None else max(newest, at)
+            if at > started_at:
+                changed.append(ChangedFile(str(path.relative_to(folder)), at - started_at))
     changed.sort(key=lambda item: -item.seconds_after_start)
     return FolderState(count, newest, tuple(changed))
+
+
+def _link_made_at(path: Path) -> float:
+    with contextlib.suppress(OSError):
+        return path.lstat().st_mtime if path.is_symlink() else 0.0
+    return 0.0
 
 
 def deleted_maps(proc: ProcRoot, pid: int, folder: Path) -> tuple[str, ...]:

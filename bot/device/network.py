@@ -10,6 +10,9 @@ from bot.device.files import read_whole
 from bot.device.proc import ProcRoot
 from bot.errors import ProbeError
 
+HOST = "host"
+"""Name of the first process's own namespace among those of the services."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interface:
@@ -37,7 +40,7 @@ class NetworkMoment:
 
 @dataclass(frozen=True, slots=True)
 class NetworkChange:
-    """What moved in the window. `drops_per_second` by interface, both directions."""
+    """What moved in the window, by interface in both directions; `error_ratio` is of all packets."""
 
     segments_per_second: float
     retransmit_ratio: float
@@ -46,6 +49,7 @@ class NetworkChange:
     syn_retransmitted: int | None
     drops_per_second: Mapping[str, float]
     errors_per_second: Mapping[str, float]
+    error_ratio: Mapping[str, float]
     softnet_drops: int | None
 
 
@@ -60,6 +64,22 @@ class ConnectionTracking:
     def ratio(self) -> float:
         """0..1."""
         return self.entries / max(1, self.limit)
+
+
+def network_moments(proc: ProcRoot, places: Mapping[str, int | None]) -> dict[str, NetworkMoment]:
+    """Every namespace by itself, by the process that lives in it: one that has ended takes only its own with it.
+
+    Raises:
+        ProbeError: the host's own counters cannot be read.
+    """
+    found: dict[str, NetworkMoment] = {}
+    for name, pid in places.items():
+        try:
+            found[name] = network_moment(proc, pid)
+        except ProbeError:
+            if name == HOST:
+                raise
+    return found
 
 
 def network_moment(proc: ProcRoot, pid: int | None) -> NetworkMoment:
@@ -109,9 +129,9 @@ def network_change(before: NetworkMoment, after: NetworkMoment, seconds: float) 
             / seconds
             for name, (then, now) in both.items()
         },
-        errors_per_second={
-            name: (now.received_errors - then.received_errors + now.sent_errors - then.sent_errors)
-            / seconds
+        errors_per_second={name: _errors(*pair) / seconds for name, pair in both.items()},
+        error_ratio={
+            name: _errors(then, now) / max(1, _packets(then, now) + _errors(then, now))
             for name, (then, now) in both.items()
         },
         softnet_drops=_grown(before.softnet_drops, after.softnet_drops),
@@ -176,6 +196,14 @@ def network_namespace(proc: ProcRoot, pid: int) -> str | None:
     with contextlib.suppress(ProbeError):
         return proc.link(pid, "ns", "net")
     return None
+
+
+def _errors(then: Interface, now: Interface) -> int:
+    return now.received_errors - then.received_errors + now.sent_errors - then.sent_errors
+
+
+def _packets(then: Interface, now: Interface) -> int:
+    return now.received_packets - then.received_packets + now.sent_packets - then.sent_packets
 
 
 def _grown(before: int | None, after: int | None) -> int | None:

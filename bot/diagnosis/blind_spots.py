@@ -7,7 +7,7 @@ from collections import defaultdict
 from bot.diagnosis.collected import Collected
 from bot.diagnosis.facts import Facts
 from bot.diagnosis.trace_gaps import clock_skews, orphans, unfinished
-from bot.diagnosis.wording import quantity
+from bot.diagnosis.wording import gap_of, not_answered, quantity, shared_gap
 from bot.domain.evidence import BlindSpot, SourceState
 from bot.domain.finding import ProbeStatus
 from bot.domain.text import Localized
@@ -20,15 +20,16 @@ _MOST_NAMED = 4
 def find_blind_spots(collected: Collected, facts: Facts) -> tuple[BlindSpot, ...]:
     """Ordered: sources, probes, granularity, lateness, values that are none, traces, partial answers."""
     spots: list[BlindSpot] = []
-    reasons = {gap.plugin: gap.detail for gap in collected.gaps}
+    gaps = {gap.plugin: gap for gap in collected.gaps}
     for name, state in collected.states.items():
         if state is SourceState.OK:
             continue
-        why = (
-            say("diagnosis.blind.unreachable", detail=reasons.get(name, "-"))
-            if state is SourceState.UNREACHABLE
-            else say("diagnosis.blind.empty")
-        )
+        if state is not SourceState.UNREACHABLE:
+            why = say("diagnosis.blind.empty")
+        elif name == "probes" and (gap := shared_gap(collected.probes)):
+            why = say(f"diagnosis.unread.{gap}")
+        else:
+            why = not_answered(gaps.get(name))
         spots.append(BlindSpot(what=say(f"diagnosis.source.{name}"), why=why))
     if collected.states.get("probes") is SourceState.OK:
         spots.extend(_probes(collected))
@@ -83,11 +84,11 @@ def _probes(collected: Collected) -> list[BlindSpot]:
     failed: dict[tuple[str, str], list[str]] = defaultdict(list)
     for result in collected.probes:
         if result.status is not ProbeStatus.OK:
-            failed[(result.node, result.status.value)].append(result.probe)
+            failed[(result.node, gap_of(result))].append(result.probe)
     return [
         BlindSpot(
             what=say("diagnosis.blind.probes", node=node, probes=", ".join(sorted(names))),
-            why=say(f"diagnosis.blind.{status}"),
+            why=say(f"diagnosis.unread.{gap}"),
         )
-        for (node, status), names in sorted(failed.items())
+        for (node, gap), names in sorted(failed.items())
     ]

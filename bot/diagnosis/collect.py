@@ -16,7 +16,8 @@ from bot.diagnosis.collected import DECLARED, Collected
 from bot.diagnosis.plan import is_heavy, probes_for, signals_needed
 from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
 from bot.diagnosis.time_lost import first_layer, in_order
-from bot.domain.evidence import EvidenceSource, Gap, SourceState
+from bot.diagnosis.wording import gap_of
+from bot.domain.evidence import NOT_CONFIGURED, EvidenceSource, Gap, SourceState
 from bot.domain.finding import ProbeStatus
 from bot.domain.hypothesis import Layer
 from bot.domain.instant import Window
@@ -174,8 +175,7 @@ async def _within(
     if port is None:
         progress.gaps.append(
             Gap(
-                source=source, plugin=name, query="", reason=Reason.UNSUPPORTED.value,
-                detail="not configured",
+                source=source, plugin=name, query="", reason=NOT_CONFIGURED, detail="not configured",
             )
         )  # fmt: skip
         if name != "metrics":
@@ -314,7 +314,7 @@ def _finished(
         *(
             Gap(
                 source=EvidenceSource.PROBE, plugin=result.probe, query=result.probe,
-                reason=result.status.value, detail=result.error or result.status.value,
+                reason=gap_of(result), detail=result.error or result.status.value,
                 node=result.node,
             )
             for result in progress.probes

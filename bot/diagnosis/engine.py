@@ -14,6 +14,7 @@ from bot.diagnosis.experiments import next_experiments
 from bot.diagnosis.facts import Facts, establish
 from bot.diagnosis.guards import guard_notes
 from bot.diagnosis.layers import judge_layers
+from bot.diagnosis.lost_work import lost_work, symptom_of
 from bot.diagnosis.priors import Priors, contribution_of
 from bot.diagnosis.rank import Ranked, rank
 from bot.diagnosis.request import DiagnosisPorts, DiagnosisRequest
@@ -58,8 +59,11 @@ def assess(
     ranked = rank(facts, catalogue, priors)
     heavy = collected.request.allow_heavy and collected.request.approver is not None
     experiments = next_experiments(ranked, facts, service, heavy=heavy)
-    symptoms = _symptoms(collected, facts)
     evidence: dict[str, Evidence] = {}
+    symptoms = _symptoms(collected, facts)
+    if (lost := lost_work(facts, catalogue)) is not None:
+        symptoms = (*symptoms, symptom_of(lost))
+        evidence[lost.id] = lost
     behind = faulty_component(
         collected.spans,
         service.name,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from enum import Enum
-from functools import cache
 
 from bot.cause import (
     AllOf,
@@ -24,8 +22,10 @@ from bot.cause import (
     SymptomTest,
     Test,
 )
+from bot.diagnosis.cited_lines import compiled, evidence_of_lines
 from bot.diagnosis.facts import Facts
 from bot.diagnosis.observation import Observation
+from bot.diagnosis.signal_test import holds
 from bot.diagnosis.wording import (
     change_text,
     evidence_of,
@@ -33,15 +33,13 @@ from bot.diagnosis.wording import (
     evidence_of_finding,
     is_unchanged,
 )
-from bot.domain.evidence import Evidence, EvidenceSource, digest_of
+from bot.domain.evidence import Evidence
 from bot.domain.instant import Window
-from bot.locales import say
 from bot.source import LogLine
 
 _TOGETHER_SECONDS = 120.0
 """Two moves that one thing brought about begin within this time and one scrape. Basis: judgement; both are rates."""
 
-_EXCERPT = 240
 _NEIGHBOUR_SIGNALS = ("writes.others", "host.cpu_neighbour")
 
 
@@ -152,10 +150,10 @@ class Bench:
         )
 
     def _holds(self, test: SignalTest, item: Observation) -> bool | None:
-        holds = _holds(test, item)
-        if holds and test.along is not None:
+        verdict = holds(test, item)
+        if verdict and test.along is not None:
             return self._goes_along(item, test.along)
-        return holds
+        return verdict
 
     def _goes_along(self, item: Observation, other: str) -> bool:
         """Whether `other` rose on the same node when this moved; where nobody looked, nothing speaks against it."""
@@ -242,33 +240,9 @@ class Bench:
         return Judgement(verdict=Verdict.FALSE)
 
     def _found(self, test: LogTest, lines: Sequence[LogLine]) -> Judgement:
-        first = lines[0]
-        at = _moment(first.at_ns)
-        who = _sender(first, ("service", "app", "job", "unit"))
-        return Judgement(
-            verdict=Verdict.TRUE,
-            onset=Window(at, at),
-            evidence=(
-                Evidence(
-                    source=EvidenceSource.LOGS,
-                    plugin="logs",
-                    summary=say(
-                        "diagnosis.log.found",
-                        count=len(lines),
-                        who=who
-                        or _sender(first, ("container", "pod", "node"))
-                        or self.facts.service,
-                        line=_excerpt(first.text, test.pattern),
-                    ),
-                    query=f"|~ {test.pattern}",
-                    window=Window(at, _moment(lines[-1].at_ns)),
-                    samples=len(lines),
-                    digest=digest_of([first.text, first.at_ns, len(lines)]),
-                    node=first.labels.get("node"),
-                    component=who or None,
-                ),
-            ),
-        )
+        cited = evidence_of_lines(test.pattern, lines, self.facts.service)
+        at = cited.window.start
+        return Judgement(verdict=Verdict.TRUE, onset=Window(at, at), evidence=(cited,))
 
     def _is_of_node(self, line: LogLine) -> bool:
         return self.node is None or line.labels.get("node") in (None, self.node)
@@ -305,59 +279,6 @@ class Bench:
                 )
 
 
-def _holds(test: SignalTest, item: Observation) -> bool | None:
-    """Whether a test holds for one observation, None when that cannot be told."""
-    if test.movement is Movement.STOPPED:
-        return item.has_stopped()
-    if test.movement is Movement.RISING:
-        return _rises(test, item)
-    if test.movement in (Movement.ABOVE, Movement.BELOW):
-        if item.during is None or test.value is None:
-            return None
-        above = item.during.middle >= test.value
-        return above if test.movement is Movement.ABOVE else not above
-    moved = item.moved(ratio=test.ratio, delta=test.delta)
-    if moved is None:
-        return None
-    if test.usual and moved is not Movement.FLAT:
-        usual = item.is_usual()
-        if usual is None:
-            # Without other days nobody can say whether this hour is always like that.
-            return None
-        if usual:
-            moved = Movement.FLAT
-    calm = test.movement in (Movement.NOT_UP, Movement.NOT_DOWN)
-    if (
-        moved is Movement.FLAT
-        and item.is_lost_in_noise(test.ratio, test.delta)
-        and (calm or _points(item) is test.movement)
-    ):
-        # It stands elsewhere than before, but the time before was too restless to call that a move or calm.
-        return None
-    match test.movement:
-        case Movement.UP | Movement.DOWN | Movement.FLAT:
-            return moved is test.movement
-        case Movement.CHANGED:
-            return moved is not Movement.FLAT
-        case Movement.NOT_UP:
-            return moved is not Movement.UP
-        case Movement.NOT_DOWN:
-            return moved is not Movement.DOWN
-
-
-def _points(item: Observation) -> Movement:
-    return Movement.UP if item.delta > 0 else Movement.DOWN
-
-
-def _rises(test: SignalTest, item: Observation) -> bool | None:
-    """Grows over hours and has not stopped growing: a plateau after warm-up is no leak."""
-    if item.growth is None or item.before is None:
-        return None
-    whole, recent = item.growth
-    least = test.delta if test.delta is not None else item.signal.floor
-    return whole >= least and recent >= 0.15 * whole
-
-
 def _combined(parts: Sequence[Judgement], decisive: Verdict, other: Verdict) -> Judgement:
     """`FALSE` decides an all, `TRUE` an any; without a decision one unknown part leaves it unknown."""
     deciding = [part for part in parts if part.verdict is decisive]
@@ -378,35 +299,12 @@ def _combined(parts: Sequence[Judgement], decisive: Verdict, other: Verdict) -> 
 
 
 def _says(pattern: str | None, text: str) -> bool:
-    return pattern is None or _compiled(pattern).search(text) is not None
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-def _excerpt(text: str, pattern: str) -> str:
-    """The beginning of a line, and of a long one the part that matched as well."""
-    match = _compiled(pattern).search(text)
-    if len(text) <= _EXCERPT or match is None or match.end() <= _EXCERPT:
-        return text[:_EXCERPT]
-    half = _EXCERPT // 2
-    return f"{text[:half]} … {text[max(half, match.start() - 20) : match.end() + 20][:half]}"
+    return pattern is None or compiled(pattern).search(text) is not None
 
 
 def _verdict(holds: bool) -> Verdict:
     return Verdict.TRUE if holds else Verdict.FALSE
 
 
-def _sender(line: LogLine, labels: Sequence[str]) -> str:
-    """What the first of `labels` that a line carries says of whose it is."""
-    return next((line.labels[key] for key in labels if line.labels.get(key)), "")
-
-
 def _key(line: LogLine) -> tuple[int, str]:
     return line.at_ns, line.text
-
-
-def _moment(nanoseconds: int) -> datetime:
-    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=nanoseconds // 1_000)

@@ -8,8 +8,8 @@ from bot.cause import Catalogue, Movement
 from bot.diagnosis.collected import Collected
 from bot.diagnosis.facts import Facts
 from bot.diagnosis.observation import Observation
-from bot.diagnosis.wording import describe
-from bot.domain.evidence import SourceState
+from bot.diagnosis.wording import describe, gap_of, shared_gap
+from bot.domain.evidence import NOT_CONFIGURED, EvidenceSource, SourceState
 from bot.domain.finding import ProbeStatus
 from bot.domain.hypothesis import Layer, LayerState, LayerVerdict
 from bot.domain.text import Localized
@@ -86,8 +86,10 @@ def _metric_gaps(
     if state is None:
         return [say("guards.layer.metrics_not_asked")]
     if state is SourceState.UNREACHABLE:
-        details = [gap.detail for gap in collected.gaps if gap.source.value == "metrics"]
-        return [say("guards.layer.metrics_down", detail=details[0] if details else "–")]
+        gap = next((g for g in collected.gaps if g.source is EvidenceSource.METRICS), None)
+        if gap is not None and gap.reason == NOT_CONFIGURED:
+            return [say("guards.layer.metrics_not_asked")]
+        return [say("guards.layer.metrics_down", detail=gap.detail if gap else "–")]
     if any(facts.observations.get(name) for name in wanted):
         return [say("guards.layer.too_few")]
     return [say("guards.layer.no_series", count=len(wanted))]
@@ -99,16 +101,18 @@ def _probe_gaps(layer: Layer, catalogue: Catalogue, collected: Collected) -> lis
     if not names:
         return []
     if collected.states.get("probes") is not SourceState.OK:
+        if gap := shared_gap(collected.probes):
+            return [say("guards.layer.no_probe", why=say(f"diagnosis.unread.{gap}"))]
         return [say("guards.layer.no_agent")]
     failed = sorted(
-        (result.probe, result.node, result.status.value)
+        (result.probe, result.node, gap_of(result))
         for result in collected.probes
         if result.probe in names and result.status is not ProbeStatus.OK
     )
     asked = {result.probe for result in collected.probes}
     reasons = [
-        say("guards.layer.failed", probe=probe, node=node, why=say(f"diagnosis.blind.{status}"))
-        for probe, node, status in failed
+        say("guards.layer.failed", probe=probe, node=node, why=say(f"diagnosis.unread.{gap}"))
+        for probe, node, gap in failed
     ]
     if idle := [name for name in names if name not in asked]:
         reasons.append(say("guards.layer.not_run", probes=", ".join(idle)))

@@ -195,7 +195,16 @@ def entity_of(series: Series) -> Entity:
     node = labels.get("node") or labels.get("Hostname") or ""
     if not node and "instance" in labels:
         node = labels["instance"].rsplit(":", 1)[0]
-    keys: tuple[str, ...] = ("gpu", "device", "peer", "container", "mountpoint")
+    keys: tuple[str, ...] = (
+        "gpu",
+        "device",
+        "peer",
+        "container",
+        "mountpoint",
+        "pool",
+        "version",
+        "zone",
+    )
     workload = labels.get("exported_pod") or labels.get("pod")
     if workload and not node and "instance" not in labels and "gpu" not in labels:
         return Entity("", workload)

@@ -10,6 +10,7 @@ from typing import Any
 from bot.cause import Catalogue, Cause, LogTest, Signal, Test, logs_of, signals_of
 from bot.inventory import Service
 
+_PLACEHOLDER = re.compile(r"\$(service|name|pods|node|host|container|others|w)\b")
 _METRIC = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)\{")
 _SERVICE_PROBES = frozenset(
     {
@@ -41,28 +42,35 @@ class Scope:
 
     def fill(self, query: str) -> str:
         """A PromQL or LogQL text with its placeholders filled."""
+        return self._filled(query)
+
+    def _filled(self, query: str, **instead: str) -> str:
+        """The same, with `instead` for some of the placeholders."""
         name = _quote(self.service.name)
         own = ",".join(f'{key}="{_quote(value)}"' for key, value in self.service.matchers.items())
         nodes = any_of(self.nodes) or ".+"
-        for placeholder, text in (
-            ("$service", own),
-            ("$name", f'service="{name}"'),
-            ("$pods", self.pods),
-            ("$node", f'node=~"{nodes}"'),
-            ("$host", f'Hostname=~"{nodes}"'),
-            ("$container", f'container="{name}"'),
-            ("$others", f'container!="{name}",container!=""'),
-            ("$w", f"{self.rate_seconds:g}s"),
-        ):
-            query = query.replace(placeholder, text)
-        return query
+        texts = {
+            "service": own,
+            "name": f'service="{name}"',
+            "pods": self.pods,
+            "node": f'node=~"{nodes}"',
+            "host": f'Hostname=~"{nodes}"',
+            "container": f'container="{name}"',
+            "others": f'container!="{name}",container!=""',
+            "w": f"{self.rate_seconds:g}s",
+            **instead,
+        }
+        # In one pass, so that a name with a dollar in it is never read as a placeholder.
+        return _PLACEHOLDER.sub(lambda found: texts[found[1]], query)
 
     def by_instance(self, query: str) -> str | None:
         """The same question where a site labels hosts by `instance` only; None when it names no node."""
         if "$node" not in query or not self.nodes:
             return None
-        asked = query.replace("$node", f'instance=~"({any_of(self.nodes)})(:[0-9]+)?"')
-        return self.fill(re.sub(r"by \(node(?=[,)])", "by (instance", asked))
+        return self._filled(
+            re.sub(r"by \(node(?=[,)])", "by (instance", query),
+            node=f'instance=~"({any_of(self.nodes)})(:[0-9]+)?"',
+        )
 
     def by_pod(self, query: str) -> tuple[str, ...]:
         """The same question where series carry only the pod: by its name, which begins with the service's.
@@ -73,10 +81,10 @@ class Scope:
         if self.service.selectors or not re.search(r"\$(service|host)\b", query):
             return ()
         return tuple(
-            self.fill(
-                re.sub(r"by \((node|Hostname)(?=[,)])", f"by ({label}", query)
-                .replace("$service", f'{label}=~"{self.pods}"')
-                .replace("$host", f'{label}=~"{self.pods}"')
+            self._filled(
+                re.sub(r"by \((node|Hostname)(?=[,)])", f"by ({label}", query),
+                service=f'{label}=~"{self.pods}"',
+                host=f'{label}=~"{self.pods}"',
             )
             for label in (("exported_pod", "pod") if "$host" in query else ("pod",))
         )
@@ -87,7 +95,7 @@ class Scope:
             return ()
         words = dict.fromkeys([self.service.name, *re.split(r"[-_.]", self.service.name)])
         models = any_of(word for word in words if len(word) >= _SHORTEST_WORD)
-        return (self.fill(query.replace("$service", f'model=~"{models}"')),)
+        return (self._filled(query, service=f'model=~"{models}"'),)
 
     def recorded(self, name: str) -> tuple[str, ...]:
         """A recording rule's series of this service."""
@@ -97,14 +105,13 @@ class Scope:
     @property
     def pods(self) -> str:
         """A regular expression for the names of the service's pods."""
-        name = re.escape(self.service.name).replace("\\-", "-").replace("\\", "\\\\")
-        return f"{name}(-[a-z0-9]+)*"
+        return f"{any_of([self.service.name])}(-[a-z0-9]+)*"
 
 
 def any_of(names: Iterable[str]) -> str:
     """A regular expression for any of the names, ready to stand between the quotes of a matcher."""
     # A hyphen outside a class needs no escape, and an escaped one only hurts the reader of the query.
-    return "|".join(re.escape(name).replace("\\-", "-") for name in names).replace("\\", "\\\\")
+    return "|".join(_quote(re.escape(name).replace("\\-", "-")) for name in names)
 
 
 def metrics_in(query: str) -> frozenset[str]:

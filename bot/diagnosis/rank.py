@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bot.cause import Catalogue
 from bot.diagnosis.chain import Chain, find_chains, is_established, late_links, undecided
 from bot.diagnosis.facts import Facts
+from bot.diagnosis.lost_work import lost_work
 from bot.diagnosis.priors import Priors, shifted
 from bot.diagnosis.weigh import Weighed, weigh
 from bot.domain.hypothesis import NOT_ESTABLISHED
@@ -65,7 +66,7 @@ def rank(facts: Facts, catalogue: Catalogue, priors: Priors | None = None) -> tu
     for effect, late in late_links(weighed, facts, catalogue):
         # What began after an effect that it is known for may follow from it; it does not come before it.
         scores[late] = min(scores[late], scores[effect] - _BENEATH)
-    seen = facts.incident.is_seen or facts.is_declared
+    seen = facts.incident.is_seen or facts.is_declared or lost_work(facts, catalogue) is not None
     scores[NOT_ESTABLISHED] = _UNDECIDED if seen else _NOTHING_SEEN
     shares = _softmax(scores)
     limits = _limits(weighed, undecided(weighed, facts, catalogue))

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from bot.cause import Catalogue, Movement, Signal, SymptomKind
 from bot.diagnosis.collected import Collected, Reading
+from bot.diagnosis.newcomers import find_newcomers
 from bot.diagnosis.observation import (
     Observation,
     entity_of,
@@ -17,7 +18,7 @@ from bot.diagnosis.observation import (
     zero_filled,
 )
 from bot.diagnosis.tracing import silent_since, trace_paths
-from bot.diagnosis.wording import describe, describe_standing, evidence_of
+from bot.diagnosis.wording import describe, describe_beside, describe_standing, evidence_of
 from bot.domain.evidence import Evidence
 from bot.domain.hypothesis import Symptom
 from bot.domain.instant import Window
@@ -180,6 +181,8 @@ def _without_onset(collected: Collected, catalogue: Catalogue) -> Incident:
                 sightings.append(
                     Sighting(kind=signal.symptom, symptom=symptom, observation=observation)
                 )
+    if not sightings and (young := _new_parts(collected, catalogue)):
+        return young
     if not sightings and (silent := _no_traces(collected)):
         return silent
     unique = {sighting.kind: sighting for sighting in reversed(sightings)}
@@ -190,6 +193,31 @@ def _without_onset(collected: Collected, catalogue: Catalogue) -> Incident:
         is_over=False,
         sightings=tuple(unique[kind] for kind in sorted(unique)),
         is_standing=bool(unique),
+    )
+
+
+def _new_parts(collected: Collected, catalogue: Catalogue) -> Incident | None:
+    """New parts of the service, such as a pool that was just added, that do worse than all others."""
+    found = find_newcomers(collected, catalogue)
+    if not found:
+        return None
+    sightings: dict[SymptomKind, Sighting] = {}
+    for newcomer in found:
+        kind = newcomer.observation.signal.symptom
+        if kind is not None and kind not in sightings:
+            symptom = Symptom(
+                id=kind.value,
+                summary=describe_beside(newcomer.observation, newcomer.peers),
+                since=newcomer.since,
+                metric=newcomer.observation.query,
+            )
+            sightings[kind] = Sighting(kind=kind, symptom=symptom, observation=newcomer.observation)
+    return Incident(
+        window=Window(found[0].since, collected.request.at),
+        earliest=found[0].earliest,
+        is_seen=True,
+        is_over=False,
+        sightings=tuple(sightings.values()),
     )
 
 

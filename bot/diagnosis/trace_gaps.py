@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from statistics import median
 
+from bot.diagnosis.awaited import trace_key
 from bot.source import UNFINISHED, Span
 
 _LEAST_SKEW_US = 10_000
@@ -14,10 +15,9 @@ _LEAST_SKEW_US = 10_000
 def clock_skews(spans: Iterable[Span]) -> Mapping[tuple[str, str], float]:
     """Seconds by which a callee's clock runs behind its caller's, by (caller, callee); only where it must.
 
-    A child cannot begin before its parent, so the least difference is by how much it seems to. Ids of traces are
-    compared by their low 64 bits, since a child may carry only those.
+    A child cannot begin before its parent, so the least difference is by how much it seems to.
     """
-    known = {(_low(span), span.span_id): span for span in spans}
+    known = {(trace_key(span), span.span_id): span for span in spans}
     early: dict[tuple[str, str], list[int]] = {}
     for (trace, _), span in sorted(known.items()):
         parent = known.get((trace, span.parent or ""))
@@ -40,7 +40,3 @@ def orphans(spans: Iterable[Span]) -> int:
 def unfinished(spans: Iterable[Span]) -> int:
     """How many spans have no end."""
     return sum(span.tags.get(UNFINISHED) == "true" for span in spans)
-
-
-def _low(span: Span) -> str:
-    return span.trace_id[-16:].lstrip("0")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bot.cause import Catalogue, Signal
+from bot.diagnosis.awaited import awaited, trace_key
 from bot.diagnosis.observation import Entity, Observation
 from bot.diagnosis.robust import spread
 from bot.domain.instant import Window
@@ -61,9 +62,8 @@ class TracePath:
 def trace_paths(spans: Iterable[Span], service: str) -> tuple[TracePath, ...]:
     """The traces that `service` took part in, by start."""
     traces: dict[str, list[Span]] = defaultdict(list)
-    for span in spans:
-        # A child may carry only the low 64 bits of its trace's id.
-        traces[span.trace_id[-16:].lstrip("0")].append(span)
+    for span in awaited(spans):
+        traces[trace_key(span)].append(span)
     return tuple(
         sorted(
             (_path(members, service) for members in traces.values()),
@@ -177,13 +177,11 @@ def _count(
 def _path(spans: Sequence[Span], service: str) -> TracePath:
     children: dict[str, list[Span]] = defaultdict(list)
     for span in spans:
-        if span.parent is not None and not span.follows:
+        if span.parent is not None:
             children[span.parent].append(span)
     seconds: dict[str, float] = defaultdict(float)
     peers: dict[str, float] = defaultdict(float)
     for span in spans:
-        if span.follows:
-            continue
         own = max(0, span.duration_us - _covered(span, children[span.span_id])) / 1e6
         peer = span.tags.get("peer.service") or span.tags.get("net.peer.name")
         if span.service == service and peer:
@@ -206,15 +204,24 @@ def _path(spans: Sequence[Span], service: str) -> TracePath:
 def _covered(span: Span, children: Sequence[Span]) -> int:
     """Microseconds of a span that its children account for; parallel children count once.
 
-    A child of another host may seem to start before its parent (clock skew), so only lengths are used there.
+    Children of another host whose clock puts them outside the span are moved into it together, so that their order
+    and gaps stay as that host saw them.
     """
+    first, last = span.start_us, span.start_us + span.duration_us
+    moved: dict[str, int] = {}
+    for service in {child.service for child in children} - {span.service}:
+        there = [child for child in children if child.service == service]
+        early = first - min(child.start_us for child in there)
+        late = max(child.start_us + child.duration_us for child in there) - last
+        moved[service] = early if early > 0 else min(0, -late)
     intervals = sorted(
-        (max(child.start_us, span.start_us), min(child.start_us + child.duration_us, span.start_us + span.duration_us))
-        if child.service == span.service
-        else (span.start_us, span.start_us + min(child.duration_us, span.duration_us))
+        (
+            max(child.start_us + moved.get(child.service, 0), first),
+            min(child.start_us + child.duration_us + moved.get(child.service, 0), last),
+        )
         for child in children
-    )  # fmt: skip
-    total, upto = 0, span.start_us
+    )
+    total, upto = 0, first
     for begin, finish in intervals:
         if finish > upto:
             total += finish - max(begin, upto)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from bot.cause import EPOCH, KnownFinding, Movement
 from bot.diagnosis.observation import Observation
 from bot.domain.change import Change
-from bot.domain.evidence import Evidence, EvidenceSource, digest_of
-from bot.domain.finding import Finding, ProbeResult
+from bot.domain.evidence import NOT_CONFIGURED, Evidence, EvidenceSource, Gap, digest_of
+from bot.domain.finding import UNANSWERED, Finding, ProbeResult, ProbeStatus
 from bot.domain.instant import Window
 from bot.domain.text import Localized
+from bot.errors import Reason
 from bot.locales import say
 
 _SOURCES = {
@@ -19,6 +21,8 @@ _SOURCES = {
     "logs": EvidenceSource.LOGS,
     "traces": EvidenceSource.TRACES,
 }
+
+_REASONS = tuple(reason.value for reason in Reason)
 
 _UNCHANGED = 1.1
 """A level within a tenth of what it was is told as unchanged, unless its signal has a finer mark. Basis: judgement."""
@@ -123,6 +127,19 @@ def describe_standing(observation: Observation, usual: tuple[float, float]) -> L
     )
 
 
+def describe_beside(observation: Observation, peers: tuple[float, float]) -> Localized:
+    """One sentence about a part that has no time before, beside its peers."""
+    unit = observation.signal.unit
+    return say(
+        "diagnosis.observation.beside",
+        signal=observation.signal.title,
+        entity=f" ({observation.entity.label})" if observation.entity.label else "",
+        now=quantity(observation.during.middle if observation.during else 0.0, unit),
+        low=quantity(peers[0], unit),
+        high=quantity(peers[1], unit),
+    )
+
+
 def evidence_of(
     observation: Observation, *, abnormal: bool, told: Movement | None = None
 ) -> Evidence:
@@ -175,6 +192,38 @@ def evidence_of_finding(
         finding=finding.id if finding else None,
         is_abnormal=finding is not None and not (known is not None and known.clean),
     )
+
+
+def finding_words(finding: Finding, known: KnownFinding | None) -> Localized:
+    """What a finding says. Probes speak English alone, so the Chinese wording begins with the finding's title."""
+    said = finding.summary or finding.id
+    return Localized(said, f"{known.title.zh}（{said}）") if known else Localized.verbatim(said)
+
+
+def gap_of(result: ProbeResult) -> str:
+    """Why a run brought no reading, as one word: a `Reason` where no agent answered, else the run's own status."""
+    told = result.data.get(UNANSWERED)
+    return str(told) if told in _REASONS else result.status.value
+
+
+def not_read(result: ProbeResult) -> Localized:
+    """Why a run brought no reading, with what was said about it."""
+    why = say(f"diagnosis.unread.{gap_of(result)}")
+    return say("diagnosis.unread_because", why=why, detail=result.error or result.probe)
+
+
+def shared_gap(results: Sequence[ProbeResult]) -> str:
+    """`gap_of` all runs where it is the same for each; empty where they differ or nothing ran."""
+    gaps = {gap_of(result) for result in results}
+    is_shared = len(gaps) == 1 and all(item.status is not ProbeStatus.OK for item in results)
+    return gaps.pop() if is_shared else ""
+
+
+def not_answered(gap: Gap | None) -> Localized:
+    """Why a source said nothing at all; None where no gap was kept."""
+    if gap is not None and gap.reason == NOT_CONFIGURED:
+        return say("diagnosis.blind.not_configured")
+    return say("diagnosis.blind.unreachable", detail=gap.detail if gap else "–")
 
 
 def change_text(change: Change) -> str:

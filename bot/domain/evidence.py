@@ -132,9 +132,15 @@ class Evidence:
         )
 
 
+NOT_CONFIGURED = "not_configured"
+"""Reason of a gap where nobody was asked: the deployment has no such source."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Why a question has no answer; `reason` is a `bot.errors.Reason` value or `empty`."""
+    """Why a question has no answer; `reason` is a `bot.errors.Reason` value, a probe's status, `empty` or another word
+    of this package.
+    """
 
     source: EvidenceSource
     plugin: str

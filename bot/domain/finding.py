@@ -10,6 +10,9 @@ from typing import Any
 
 from bot.domain.instant import parse_rfc3339, to_rfc3339
 
+UNANSWERED = "unanswered"
+"""Key of a result's `data` that the bot itself sets where no agent answered: why (a `bot.errors.Reason`)."""
+
 
 class ProbeStatus(StrEnum):
     """How a probe run ended. Only `OK` says anything about the machine's health."""
@@ -114,7 +117,7 @@ class ProbeResult:
             node=str(value["node"]),
             status=ProbeStatus(value["status"]),
             started_at=parse_rfc3339(value["started_at"]),
-            duration_seconds=float(value.get("duration_s", 0.0)),
+            duration_seconds=float(value.get("duration_s") or 0.0),
             findings=tuple(Finding.from_json(item) for item in value.get("findings") or ()),
             data=dict(value.get("data") or {}),
             truncated=bool(value.get("truncated", False)),

@@ -113,9 +113,21 @@ class Scope:
     is_confirmed: bool = False
 
 
+def svg_beside(svg: str, locale: Locale) -> str:
+    """The name under which a drawing lies beside `svg` in another language.
+
+    >>> svg_beside("symptom-J1.svg", Locale.ZH_CN)
+    'symptom-J1.zh-CN.svg'
+    """
+    return f"{svg.removesuffix('.svg')}.{locale.value}.svg"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRef:
-    """A chart that was posted; `png` and `svg` name blobs of the incident."""
+    """A chart that was posted; `png` and `svg` name blobs of the incident, drawn in its language.
+
+    What lies beside the SVG is named after it: the numbers as CSV, the same drawing in other languages.
+    """
 
     id: str
     title: Localized
@@ -123,6 +135,21 @@ class ChartRef:
     png: str | None
     svg: str | None
     at: datetime
+
+    @property
+    def csv(self) -> str | None:
+        """The blob of the numbers."""
+        return f"{self.svg.removesuffix('.svg')}.csv" if self.svg else None
+
+    def svg_in(self, locale: Locale) -> str | None:
+        """The blob of the drawing in one language, where it was drawn in that beside the incident's own."""
+        return svg_beside(self.svg, locale) if self.svg else None
+
+    @property
+    def blobs(self) -> tuple[str, ...]:
+        """Every blob that this chart may have."""
+        names = (self.png, self.svg, self.csv, *map(self.svg_in, Locale))
+        return tuple(name for name in names if name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -174,7 +174,10 @@ class ReviewedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportChart:
-    """A chart of the incident with its drawn forms; None where that form was not stored."""
+    """A chart of the incident with its drawn forms; None where that form was not stored.
+
+    svgs: the drawing in other languages than the incident's.
+    """
 
     id: str
     title: Localized
@@ -183,7 +186,12 @@ class ReportChart:
     is_after_fix: bool = False
     png: bytes | None = None
     svg: bytes | None = None
+    svgs: Mapping[Locale, bytes] = field(default_factory=dict)
     csv: bytes | None = None
+
+    def svg_in(self, locale: Locale) -> bytes | None:
+        """The drawing in this language, else in the incident's."""
+        return self.svgs.get(locale, self.svg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,44 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from bot.domain.action_item import ActionItem, ActionStatus
 from bot.domain.alert import AlertStatus
 from bot.domain.alert_news import fold_alert, fold_followup
-from bot.domain.change import Change
+from bot.domain.cause_news import fold_experiment, fold_hypothesis
 from bot.domain.checklist_news import fold_checklist
-from bot.domain.evidence import BlindSpot, Evidence, EvidenceSource, Gap, SourceState, digest_of
-from bot.domain.guard_news import fold_waiver, guards_of
-from bot.domain.hypothesis import (
-    Hypothesis,
-    HypothesisStatus,
-    Layer,
-    LayerVerdict,
-    Symptom,
-    Trigger,
-)
-from bot.domain.incident import (
-    ChartRef,
-    Experiment,
-    ExperimentVerdict,
-    Fix,
-    Incident,
-    IncidentStatus,
-    Mitigation,
-    RootCause,
-    Scope,
-    StepState,
-    StormMember,
-)
-from bot.domain.instant import Window, parse_rfc3339
+from bot.domain.evidence_news import fold_change, fold_evidence, fold_symptom
+from bot.domain.incident import ChartRef, Incident, IncidentStatus, Scope, StepState, StormMember
 from bot.domain.precedent_news import fold_precedent
 from bot.domain.reaction import fold_reaction
+from bot.domain.remedy_news import fold_action, fold_mitigation
 from bot.domain.responder import Role, Severity
 from bot.domain.text import Locale, Localized
 from bot.domain.timeline import Entry, EntryKind, is_person
-
-_WITHHELD = Localized("(withheld by its author)", "（作者已撤回）")
 
 
 def opened(incident_id: str, entry: Entry) -> Incident:
@@ -148,207 +123,6 @@ def _later(known: datetime | None, at: datetime) -> datetime:
     return at if known is None else max(known, at)
 
 
-def _symptom(incident: Incident, entry: Entry) -> Incident:
-    data = entry.data
-    symptom = Symptom(
-        id=str(data["id"]),
-        summary=entry.text or _WITHHELD,
-        since=parse_rfc3339(data["since"]) if data.get("since") else None,
-        metric=data.get("metric"),
-        scope=data.get("scope"),
-    )
-    others = tuple(item for item in incident.symptoms if item.id != symptom.id)
-    return replace(incident, symptoms=(*others, symptom))
-
-
-def _evidence(incident: Incident, entry: Entry) -> Incident:
-    data = entry.data
-    found = [Evidence.from_json(item) for item in data.get("evidence") or ()]
-    if data.get("person"):
-        found.append(person_evidence(entry))
-    known = {item.id: item for item in incident.evidence}
-    known.update({item.id: item for item in found})
-    gaps = tuple(Gap.from_json(item) for item in data["gaps"]) if "gaps" in data else incident.gaps
-    sources = {key: SourceState(value) for key, value in (data.get("sources") or {}).items()}
-    layers = tuple(LayerVerdict.from_json(item) for item in data.get("layers") or ())
-    spots = tuple(BlindSpot.from_json(item) for item in data.get("blind_spots") or ())
-    return replace(
-        incident,
-        evidence=tuple(known.values()),
-        evidence_at=entry.at if "sources" in data else incident.evidence_at,
-        gaps=gaps,
-        sources={**incident.sources, **sources},
-        layers=layers or incident.layers,
-        blind_spots=spots if "blind_spots" in data else incident.blind_spots,
-        guards=guards_of(incident, entry),
-    )
-
-
-def person_evidence(entry: Entry) -> Evidence:
-    """A person's observation as evidence; its digest is over author and time, so that a withheld text leaks nothing."""
-    return Evidence(
-        source=EvidenceSource.PERSON,
-        plugin="person",
-        summary=entry.text or _WITHHELD,
-        query=f"timeline:{entry.seq}",
-        window=Window(entry.at, entry.at),
-        samples=1,
-        digest=digest_of([entry.author, entry.at.isoformat(), entry.seq]),
-    )
-
-
-def _change(incident: Incident, entry: Entry) -> Incident:
-    known = {change.id: change for change in incident.changes}
-    for item in entry.data.get("changes") or ():
-        change = Change.from_json(item)
-        known[change.id] = change
-    return replace(
-        incident,
-        changes=tuple(sorted(known.values(), key=lambda item: (item.at, item.id))),
-        changes_back_seconds=entry.data.get("back_s") or incident.changes_back_seconds,
-    )
-
-
-def _hypothesis(incident: Incident, entry: Entry) -> Incident:
-    data = entry.data
-    cause = str(data.get("cause", ""))
-    match entry.op:
-        case "ranked":
-            ranked = [Hypothesis.from_json(item) for item in data["hypotheses"]]
-            return replace(incident, hypotheses=_keep_verdicts(incident.hypotheses, ranked))
-        case "added":
-            if incident.hypothesis(cause):
-                return incident
-            title = entry.text if data.get("title") is None else Localized.from_json(data["title"])
-            added = Hypothesis(
-                cause=cause,
-                title=title or _WITHHELD,
-                probability=0.0,
-                chain=(cause,),
-                explains=tuple(data.get("explains") or ()),
-                layers=tuple(Layer(item) for item in data.get("layers") or ()),
-            )
-            return replace(incident, hypotheses=(*incident.hypotheses, added))
-        case "moved":
-            rest = [item for item in incident.hypotheses if item.cause != cause]
-            chosen = incident.hypothesis(cause)
-            if chosen is None:
-                return incident
-            rest.insert(max(0, int(data["to"]) - 1), chosen)
-            return replace(incident, hypotheses=tuple(rest))
-        case "rejected":
-            text = entry.text.en if entry.text else None
-            return _with_status(incident, cause, HypothesisStatus.REJECTED, text)
-        case "status":
-            return _with_status(incident, cause, HypothesisStatus(data["status"]), None)
-        case "confirmed":
-            return _confirm(incident, entry, cause)
-        case _:
-            return fold_waiver(incident, entry)
-
-
-def _keep_verdicts(
-    before: tuple[Hypothesis, ...], ranked: list[Hypothesis]
-) -> tuple[Hypothesis, ...]:
-    """A new ranking never undoes what a person decided, and never drops what a person added."""
-    decided = {item.cause: item for item in before}
-    kept = [
-        replace(item, status=decided[item.cause].status, reason=decided[item.cause].reason)
-        if item.cause in decided
-        else item
-        for item in ranked
-    ]
-    names = {item.cause for item in ranked}
-    added = [
-        item
-        for item in before
-        if item.cause not in names
-        and (item.cause.startswith("person:") or item.status is not HypothesisStatus.CANDIDATE)
-    ]
-    return (*kept, *added)
-
-
-def _with_status(
-    incident: Incident, cause: str, status: HypothesisStatus, reason: str | None
-) -> Incident:
-    return replace(
-        incident,
-        hypotheses=tuple(
-            replace(item, status=status, reason=reason) if item.cause == cause else item
-            for item in incident.hypotheses
-        ),
-    )
-
-
-def _confirm(incident: Incident, entry: Entry, cause: str) -> Incident:
-    data = entry.data
-    confirmed = _with_status(incident, cause, HypothesisStatus.CONFIRMED, None)
-    trigger = data.get("trigger")
-    return replace(
-        confirmed,
-        root_cause=RootCause(
-            cause=cause,
-            chain=tuple(data.get("chain") or (cause,)),
-            trigger=Trigger.from_json(trigger) if trigger else None,
-            deep_cause=Localized.from_json(data["deep_cause"]),
-            prevention=Localized.from_json(data["prevention"]),
-            evidence=tuple(data.get("evidence") or ()),
-            by=entry.author,
-            at=entry.at,
-        ),
-    )
-
-
-def _experiment(incident: Incident, entry: Entry) -> Incident:
-    data = entry.data
-    if entry.op == "planned":
-        planned = Experiment(
-            id=data["id"],
-            cause=data["cause"],
-            probe=data.get("probe"),
-            node=data.get("node"),
-            args=dict(data.get("args") or {}),
-            query=data.get("query"),
-            predicted=Localized.from_json(data["predicted"]),
-            would_refute=Localized.from_json(data["would_refute"]),
-            by=entry.author,
-            at=entry.at,
-        )
-        testing = incident
-        hypothesis = incident.hypothesis(planned.cause)
-        if hypothesis and hypothesis.status is HypothesisStatus.CANDIDATE:
-            testing = _with_status(incident, planned.cause, HypothesisStatus.TESTING, None)
-        return replace(testing, experiments=(*testing.experiments, planned))
-    verdict = ExperimentVerdict(data["verdict"])
-    finished = tuple(
-        replace(
-            item,
-            result=Localized.from_json(data["result"]),
-            verdict=verdict,
-            evidence=tuple(data.get("evidence") or ()),
-        )
-        if item.id == data["id"]
-        else item
-        for item in incident.experiments
-    )
-    after = replace(incident, experiments=finished)
-    cause = next((item.cause for item in finished if item.id == data["id"]), "")
-    hypothesis = after.hypothesis(cause)
-    if hypothesis is None or hypothesis.status not in (
-        HypothesisStatus.TESTING,
-        HypothesisStatus.CANDIDATE,
-        HypothesisStatus.SUPPORTED,
-    ):
-        return after
-    match verdict:
-        case ExperimentVerdict.AS_PREDICTED:
-            return _with_status(after, cause, HypothesisStatus.SUPPORTED, None)
-        case ExperimentVerdict.CONTRARY:
-            return _with_status(after, cause, HypothesisStatus.TESTING, None)
-        case ExperimentVerdict.UNCLEAR:
-            return after
-
-
 def _step(incident: Incident, entry: Entry) -> Incident:
     step = str(entry.data["step"])
     states: dict[str, StepState] = dict(incident.steps)
@@ -370,17 +144,6 @@ def _step(incident: Incident, entry: Entry) -> Incident:
             return incident
     current = None if incident.current_step == step else incident.current_step
     return replace(incident, steps=states, current_step=current)
-
-
-def _mitigation(incident: Incident, entry: Entry) -> Incident:
-    mitigation = Mitigation(
-        text=entry.text,
-        by=entry.author,
-        at=entry.at,
-        captured=tuple(entry.data.get("captured") or ()),
-    )
-    status = IncidentStatus.MITIGATED if incident.status is IncidentStatus.OPEN else incident.status
-    return replace(incident, mitigations=(*incident.mitigations, mitigation), status=status)
 
 
 def _role(incident: Incident, entry: Entry) -> Incident:
@@ -416,67 +179,22 @@ def _report(incident: Incident, entry: Entry) -> Incident:
     )
 
 
-def _action(incident: Incident, entry: Entry) -> Incident:
-    data = entry.data
-    match entry.op:
-        case "added":
-            item = ActionItem(
-                n=int(data["n"]), text=entry.text, owner=data.get("owner"), due=data.get("due")
-            )
-            return replace(incident, action_items=(*incident.action_items, item))
-        case "done" | "dropped":
-            status = ActionStatus(entry.op)
-            return replace(
-                incident,
-                action_items=tuple(
-                    replace(item, status=status) if item.n == int(data["n"]) else item
-                    for item in incident.action_items
-                ),
-            )
-        case "linked":
-            told = ActionStatus(data["status"])
-            return replace(
-                incident,
-                action_items=tuple(
-                    replace(item, issue_url=data["url"], issue_status=told)
-                    if item.n == int(data["n"])
-                    else item
-                    for item in incident.action_items
-                ),
-            )
-        case "fix":
-            return replace(incident, fix=Fix(text=entry.text, by=entry.author, at=entry.at))
-        case "verified":
-            if incident.fix is None:
-                return incident
-            return replace(
-                incident,
-                fix=replace(
-                    incident.fix,
-                    verified=data.get("verified"),
-                    evidence=tuple(data.get("evidence") or ()),
-                ),
-            )
-        case _:
-            return incident
-
-
 _FOLDS: Mapping[EntryKind, Callable[[Incident, Entry], Incident]] = {
     EntryKind.SYSTEM: _system,
     EntryKind.ALERT: fold_alert,
-    EntryKind.SYMPTOM: _symptom,
-    EntryKind.EVIDENCE: _evidence,
-    EntryKind.CHANGE: _change,
-    EntryKind.HYPOTHESIS: _hypothesis,
-    EntryKind.EXPERIMENT: _experiment,
+    EntryKind.SYMPTOM: fold_symptom,
+    EntryKind.EVIDENCE: fold_evidence,
+    EntryKind.CHANGE: fold_change,
+    EntryKind.HYPOTHESIS: fold_hypothesis,
+    EntryKind.EXPERIMENT: fold_experiment,
     EntryKind.STEP: _step,
-    EntryKind.MITIGATION: _mitigation,
+    EntryKind.MITIGATION: fold_mitigation,
     EntryKind.ROLE: _role,
     EntryKind.SEVERITY: _severity,
     EntryKind.CHART: _chart,
     EntryKind.REPORT: _report,
     EntryKind.CHECKLIST: fold_checklist,
-    EntryKind.ACTION: _action,
+    EntryKind.ACTION: fold_action,
     EntryKind.FOLLOWUP: fold_followup,
     EntryKind.REACTION: fold_reaction,
 }
@@ -487,8 +205,3 @@ def all_resolved(incident: Incident) -> bool:
     return bool(incident.alerts) and all(
         alert.status is AlertStatus.RESOLVED for alert in incident.alerts.values()
     )
-
-
-def data_of(value: Mapping[str, Any]) -> dict[str, Any]:
-    """`value` without its empty members, to keep entries small."""
-    return {key: item for key, item in value.items() if item not in (None, (), [], {})}

@@ -8,12 +8,10 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from bot.domain.action_item import ActionItem, ActionStatus
-from bot.domain.evidence import Evidence, EvidenceSource, digest_of
+from bot.domain.evidence_news import person_evidence
 from bot.domain.hypothesis import Hypothesis, HypothesisStatus
 from bot.domain.incident import Fix, Incident
-from bot.domain.instant import Window
-from bot.domain.text import Localized
-from bot.domain.timeline import Entry
+from bot.domain.timeline import WITHHELD, Entry
 
 
 class Meaning(StrEnum):
@@ -36,7 +34,6 @@ MEANINGS: Mapping[str, Meaning] = MappingProxyType(
     }
 )
 
-_WITHHELD = Localized("(withheld by its author)", "（作者已撤回）")
 _TAKEN_BACK = "reaction taken back"
 
 
@@ -59,24 +56,14 @@ def hypothesis_of(seq: int) -> str:
 
 
 def _apply(incident: Incident, entry: Entry, meaning: Meaning) -> Incident:
-    text = entry.text or _WITHHELD
     match meaning:
         case Meaning.EVIDENCE:
-            evidence = Evidence(
-                source=EvidenceSource.PERSON,
-                plugin="person",
-                summary=text,
-                query=f"timeline:{entry.seq}",
-                window=Window(entry.at, entry.at),
-                samples=1,
-                digest=digest_of([entry.author, entry.at.isoformat(), entry.seq]),
-            )
-            return replace(incident, evidence=(*incident.evidence, evidence))
+            return replace(incident, evidence=(*incident.evidence, person_evidence(entry)))
         case Meaning.HYPOTHESIS:
             cause = hypothesis_of(entry.seq)
             added = Hypothesis(
                 cause=cause,
-                title=text,
+                title=entry.text or WITHHELD,
                 probability=0.0,
                 chain=(cause,),
                 explains=tuple(item.id for item in incident.symptoms),

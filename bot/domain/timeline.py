@@ -39,6 +39,9 @@ from bot.domain.text import Localized
 
 SYSTEM_AUTHOR = "rca-bot"
 
+WITHHELD = Localized("(withheld by its author)", "（作者已撤回）")
+"""What stands where the words of an entry were, in what was made of them."""
+
 
 def is_person(author: str) -> bool:
     """Whether a person wrote an entry: not this bot, and no other app (`B…`) whose message was captured."""

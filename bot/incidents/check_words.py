@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.domain.checklist import CheckRun, UsedChecklist
+from bot.domain.checklist import CheckOutcome, CheckRun, UsedChecklist
 from bot.domain.text import Localized
+from bot.domain.timeline import SYSTEM_AUTHOR
 from bot.locales import say
 
 
@@ -20,7 +21,12 @@ def used_said(used: UsedChecklist) -> Localized:
 
 
 def runs_said(runs: Sequence[CheckRun]) -> Localized:
-    """What came of checks of one list."""
+    """What came of checks of one list: what was found or learned in full, the others by name under what they came to."""
+    told = [
+        run
+        for run in runs
+        if run.learned_from or run.outcome is CheckOutcome.FOUND or run.by != SYSTEM_AUTHOR
+    ]
     lines = [
         say(
             "checklist.entry_learned" if run.learned_from else "checklist.entry_one",
@@ -29,7 +35,12 @@ def runs_said(runs: Sequence[CheckRun]) -> Localized:
             outcome=say(f"checklist.outcome_{run.outcome.value}"),
             summary=run.summary,
         )
-        for run in runs
+        for run in told
     ]
+    for outcome in CheckOutcome:
+        names = [run.item for run in runs if run.outcome is outcome and run not in told]
+        items = Localized(", ".join(names), "、".join(names))
+        came_to = say(f"checklist.outcome_{outcome.value}")
+        lines += [say("checklist.entry_many", outcome=came_to, items=items)] if names else []
     said = Localized("; ".join(line.en for line in lines), "；".join(line.zh for line in lines))
     return say("checklist.entry_checked", name=runs[0].checklist if runs else "", said=said)

@@ -13,7 +13,8 @@ from bot.domain.evidence import SourceState
 from bot.domain.incident import FollowupState, Incident, IncidentStatus
 from bot.domain.instant import to_rfc3339
 from bot.domain.responder import Severity
-from bot.settings import Settings, parse_quiet_hours
+from bot.setting_checks import parse_quiet_hours
+from bot.settings import Settings
 
 MOST = 3
 """Reminders of one kind about one thing; each waits twice as long as the one before. Basis: judgement."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from bot.cause import Catalogue
 from bot.checklist import Checklist, load_checklists, parse_checklist
 from bot.checklist.diffs import apply_change, files_of
-from bot.checklist.editions import Edition, edition
+from bot.checklist.editions import Edition, edition, edition_of_files
 from bot.diagnosis.knowledge import with_cause
 from bot.domain.checklist import Usage
 from bot.errors import CommandError, ConfigError, Reason
@@ -22,6 +22,8 @@ from bot.store.transaction import Store
 PROCEDURE = "sop"
 """What people call the SOP, whatever its file is named."""
 _CAUSES, _MONITORING = "causes/", "monitoring/"
+_ALONE = (_CAUSES, _MONITORING)
+"""Where accepted files lie over none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +127,7 @@ class Shelf:
         return await self._newest(name, await knowledge.head(self._store, path_of(name)))
 
     async def edition_of(self, name: str) -> Edition:
-        """A checklist, the SOP (`sop`), or an accepted cause (`causes/<id>`) with its history.
+        """A checklist, the SOP (`sop`), an accepted cause (`causes/<id>`) or accepted files (`monitoring/<name>`).
 
         Raises:
             CommandError: there is none of this name.
@@ -135,7 +137,7 @@ class Shelf:
             return (await self.one(name)).edition
         path = path_of(self.named(name))
         number = await knowledge.head(self._store, path)
-        if path != path_of(self.procedure) and not (path.startswith(_CAUSES) and number):
+        if path != path_of(self.procedure) and not (path.startswith(_ALONE) and number):
             raise self._unknown(name)
         return await self._edition(path, number)
 
@@ -166,9 +168,12 @@ class Shelf:
             return held
         accepted = await knowledge.versions(self._store, path)
         # Reading YAML takes tens of milliseconds, in which nothing else would be answered.
-        made = await asyncio.to_thread(
-            edition, path, self._base(path), accepted, lambda text: not self._faults(path, text)
-        )
+        if path.startswith(_MONITORING):
+            made = edition_of_files(path, accepted)
+        else:
+            made = await asyncio.to_thread(
+                edition, path, self._base(path), accepted, lambda text: not self._faults(path, text)
+            )
         self._editions[path] = made
         return made
 
@@ -203,12 +208,11 @@ class Shelf:
         """
         found: dict[str, str] = {}
         for path, number in (await knowledge.heads(self._store)).items():
-            if path.startswith(_CAUSES):
-                if Path(path).stem not in self.files_below.catalogue.causes:
-                    found[path] = (await self._edition(path, number)).patch
-            elif path.startswith(_MONITORING):
-                for version in await knowledge.versions(self._store, path):
-                    found[path] = version.diff
+            is_own = (
+                path.startswith(_CAUSES) and Path(path).stem in self.files_below.catalogue.causes
+            )
+            if path.startswith(_ALONE) and not is_own:
+                found[path] = (await self._edition(path, number)).patch
         return found
 
     async def _editions_now(self) -> list[Edition]:

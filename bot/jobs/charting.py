@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
@@ -14,17 +15,17 @@ from bot.diagnosis.collect import collect
 from bot.diagnosis.engine import assess
 from bot.diagnosis.request import CHANGES_BACK_SECONDS, DiagnosisRequest
 from bot.domain.evidence import ChartMark, ChartSpec
-from bot.domain.incident import Incident
-from bot.domain.text import Localized
+from bot.domain.incident import Incident, svg_beside
+from bot.domain.text import Locale, Localized
 from bot.domain.timeline import SYSTEM_AUTHOR, Draft, EntryKind
-from bot.errors import EvidenceError
+from bot.errors import BotError, EvidenceError
 from bot.incidents.responding import Via
 from bot.jobs import outbox, requests
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
 from bot.locales import say
 from bot.message import Message
-from bot.report.charts import draw_in_worker
+from bot.report.charts import draw_in_worker, draw_svg_in_worker
 from bot.store.blobs import blob_key
 from bot.store.queue import Claim, Job
 
@@ -92,7 +93,7 @@ class Charting:
         return Done()
 
     async def post(self, incident: Incident, specs: Sequence[ChartSpec], via: Via) -> None:
-        """Draws, stores and posts; each chart once per `via.key`."""
+        """Draws, stores and posts; each chart once per `via.key`. Then draws them in the other languages."""
         for spec in specs:
             drawn = await draw_in_worker(
                 spec, incident.locale, zone=self._services.settings.timezone
@@ -131,6 +132,23 @@ class Charting:
                 files=(blob_key(incident.id, f"{name}.png"),),
             )
             await self._write(incident, draft, message, via, spec.id)
+        await self._translate(incident, specs, via)
+
+    async def _translate(self, incident: Incident, specs: Sequence[ChartSpec], via: Via) -> None:
+        """Draws the charts for a report in another language, after the thread has them: nobody waits for these."""
+        zone = self._services.settings.timezone
+        others = [locale for locale in Locale if locale is not incident.locale]
+        for spec, locale in itertools.product(specs, others):
+            try:
+                svg = await draw_svg_in_worker(spec, locale, zone=zone)
+            except BotError as error:
+                # The report then shows the chart as the thread does.
+                log.warning(
+                    "chart.untranslated", incident=incident.id, chart=spec.id, error=str(error)
+                )
+                return
+            name = svg_beside(f"{spec.id}-{via.key}.svg", locale)
+            await self._services.store.put_blob(blob_key(incident.id, name), svg)
 
     async def _write(
         self, incident: Incident, draft: Draft, message: Message, via: Via, step: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 HOLD_SECONDS = 0.005
@@ -20,7 +20,8 @@ MOST_SECONDS = 0.05
 class Doorway:
     """Counts who is being acknowledged now."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._inside = 0
         self._left_at = float("-inf")
 
@@ -32,13 +33,13 @@ class Doorway:
             yield
         finally:
             self._inside -= 1
-            self._left_at = time.monotonic()
+            self._left_at = self._monotonic()
 
     async def quiet(self) -> None:
         """Returns once nobody is in the doorway, or after `MOST_SECONDS`."""
-        until = time.monotonic() + MOST_SECONDS
-        while self._is_busy() and time.monotonic() < until:  # noqa: ASYNC110  it ends by time, too
+        until = self._monotonic() + MOST_SECONDS
+        while self._is_busy() and self._monotonic() < until:  # noqa: ASYNC110  it ends by time, too
             await asyncio.sleep(HOLD_SECONDS)
 
     def _is_busy(self) -> bool:
-        return self._inside > 0 or time.monotonic() - self._left_at < HOLD_SECONDS
+        return self._inside > 0 or self._monotonic() - self._left_at < HOLD_SECONDS

@@ -8,7 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from bot.diagnosis.experiments import judge_experiment
+from bot.diagnosis.layers import joined
 from bot.diagnosis.request import DiagnosisPorts
+from bot.diagnosis.wording import finding_words, not_read
 from bot.domain.finding import ProbeResult, ProbeStatus
 from bot.domain.hypothesis import Hypothesis, NextExperiment
 from bot.domain.incident import ExperimentVerdict, Incident
@@ -142,10 +144,20 @@ class Probing:
             ),
             ExperimentVerdict.UNCLEAR,
         )
-        said = [finding.summary for outcome in outcomes for finding in outcome.findings]
+        known = self._services.catalogue.findings
+        said = [
+            finding_words(finding, known.get(finding.id))
+            for outcome in outcomes
+            for finding in outcome.findings
+        ]
         if not said:
-            said = [item.error or f"{item.probe}: {item.status.value}" for item in results]
-        return verdict, Localized.verbatim("; ".join(said) or "–"), results
+            said = [
+                Localized.verbatim(f"{item.probe}: {item.status.value}")
+                if item.status is ProbeStatus.OK
+                else not_read(item)
+                for item in results
+            ]
+        return verdict, joined(said) if said else Localized.verbatim("–"), results
 
     async def _query(
         self, planned: NextExperiment, incident: Incident

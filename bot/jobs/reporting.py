@@ -50,9 +50,7 @@ async def compile_report(
         incident = project(incident_id, entries)
     charts: dict[str, bytes] = {}
     for chart in incident.charts:
-        for name in (chart.png, chart.svg, chart.svg and chart.svg.removesuffix(".svg") + ".csv"):
-            if not name:
-                continue
+        for name in chart.blobs:
             content = await services.store.blob(blob_key(incident_id, name))
             if content is not None:
                 charts[name] = content

@@ -31,6 +31,7 @@ _SECONDS = Argument(
     default=4,
     low=1,
     high=30,
+    unit_seconds=1,
 )
 _SERVICE = Argument(name="service", kind=ArgumentKind.SERVICE, summary=SERVICE.summary)
 

@@ -29,6 +29,8 @@ from bot.probe import (
 
 ECC_UNCORRECTED = 0
 """Source: facebookresearch/gcm, uncorrected volatile errors above 0."""
+RETIRED_PAGES = 63
+"""Source: NVIDIA DCGM, 63 and more retired pages fail the card; Azure fails a V100 at 62."""
 _SHOWN = 32
 
 
@@ -120,6 +122,17 @@ def _of_card(card: GpuHealth, label: str) -> list[Finding]:
     if card.is_remap_failed is True:
         text = f"{name}: row remapping failed; the card is to be replaced"
         findings.append(critical("gpu.row_remap_failed", text, value=1, unit="flag", threshold=0))
+    pages = card.retired_pages
+    if not isinstance(pages, Unread) and pages >= RETIRED_PAGES:
+        text = f"{name}: {pages:.0f} pages are retired; the card is to be replaced"
+        findings.append(
+            critical(
+                "gpu.row_remap_failed", text, value=pages, unit="pages", threshold=RETIRED_PAGES
+            )
+        )
+    if card.is_retirement_pending is True:
+        text = f"{name}: page retirement waits for a reset; the workload may go on"
+        findings.append(warning("gpu.row_remap_pending", text, value=1, unit="flag", threshold=0))
     if card.is_remap_pending is True:
         text = f"{name}: row remapping waits for a reset; the workload may go on"
         findings.append(warning("gpu.row_remap_pending", text, value=1, unit="flag", threshold=0))

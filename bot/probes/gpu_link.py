@@ -131,8 +131,9 @@ def _gaps(link: GpuLink) -> list[str]:
     if isinstance(link.generation, Unread) or isinstance(link.max_generation, Unread):
         gaps.append(f"{name}: PCIe generation cannot be read")
     elif link.best_loaded_generation is None and link.generation < link.max_generation:
+        when = f"loaded at {link.loaded_samples} looks only" if link.loaded_samples else "idle"
         gaps.append(
-            f"{name}: idle at Gen{link.generation:.0f}, which is by design; judge it under load"
+            f"{name}: {when} at Gen{link.generation:.0f}, which is by design; judge it under load"
         )
     if not is_tolerable(link.replays):
         gaps.append(f"{name}: PCIe replays cannot be read")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.device.field import Unread
 from bot.device.gpu_condition import GpuCondition, read_conditions
 from bot.device.gpu_driver import explain, pci_gpus
-from bot.device.gpu_verdict import clock_findings, heat_findings, memory_findings
+from bot.device.gpu_verdict import clock_findings, heat_findings, is_heat_judged, memory_findings
 from bot.device.nvml import NvmlLibrary, open_nvml
 from bot.device.nvml_error import NvmlFailure
 from bot.domain.finding import Finding, FindingSeverity
@@ -87,7 +87,8 @@ def gpu_state(context: ProbeContext, arguments: Arguments) -> Reading:
         not_checked.append("the driver has no GPU")
     is_clean = all(finding.severity is FindingSeverity.INFO for finding in findings)
     if is_clean and not not_checked:
-        findings.append(info("gpu.ok", f"{label}clocks, power and temperature within limits"))
+        heat = "temperature" if all(map(is_heat_judged, conditions)) else "throttling"
+        findings.append(info("gpu.ok", f"{label}clocks, power and {heat} within limits"))
     return Reading(
         findings=tuple(findings),
         not_checked=tuple(not_checked),

@@ -106,8 +106,10 @@ def _low(available: int, total: int) -> list[Finding]:
     if available >= LOW_BYTES and ratio >= LOW_RATIO:
         return []
     text = f"{available / 2**20:.0f} MiB of {total / 2**20:.0f} MiB available"
-    make = critical if available < LOW_BYTES else warning
-    return [make("mem.low", text, value=ratio, unit="ratio", threshold=LOW_RATIO)]
+    if available < LOW_BYTES:
+        size, limit = available / 2**20, LOW_BYTES / 2**20
+        return [critical("mem.low", text, value=size, unit="MiB", threshold=limit)]
+    return [warning("mem.low", text, value=ratio, unit="ratio", threshold=LOW_RATIO)]
 
 
 def _pressure(where: str, pressure: Pressure) -> list[Finding]:

@@ -6,12 +6,12 @@ from dataclasses import asdict
 
 from bot.device.field import Unread, from_failure, is_tolerable
 from bot.device.network import (
+    HOST,
     ConnectionTracking,
     NetworkChange,
-    NetworkMoment,
     connection_tracking,
     network_change,
-    network_moment,
+    network_moments,
     network_namespace,
 )
 from bot.domain.finding import Finding
@@ -36,6 +36,8 @@ SEGMENTS_PER_SECOND = 100
 """Source: PCP's rule asks for 100 packets a second, so that an idle host does not alarm."""
 DROPS_PER_SECOND = 1.0
 """Our judgement: a steady loss; single drops are ordinary."""
+ERROR_RATIO = 0.01
+"""Source: node-mixin, more than 1 % of an interface's packets with errors."""
 TRACKING_RATIO = 0.75
 """Source: node-mixin, connection tracking table above 75 %."""
 
@@ -51,13 +53,13 @@ def host_network(context: ProbeContext, arguments: Arguments) -> Reading:
     """Two samples of every namespace, `window_s` apart."""
     places = _namespaces(context)
 
-    def look() -> dict[str, NetworkMoment]:
-        return {name: network_moment(context.proc, pid) for name, pid in places.items()}
-
-    sampled = context.sample_twice(look, arguments.number("window_s"))
+    sampled = context.sample_twice(
+        lambda: network_moments(context.proc, places), arguments.number("window_s")
+    )
     changes = {
         name: network_change(sampled.before[name], now, sampled.seconds)
         for name, now in sampled.after.items()
+        if name in sampled.before
     }
     tracking = _tracking(context)
     findings = [finding for name, change in changes.items() for finding in _findings(name, change)]
@@ -71,14 +73,16 @@ def host_network(context: ProbeContext, arguments: Arguments) -> Reading:
                 threshold=TRACKING_RATIO,
             )
         )
-    not_checked: tuple[str, ...] = ()
+    not_checked = [
+        f"network of {name}: its process ended meanwhile" for name in places if name not in changes
+    ]
     if isinstance(tracking, Unread) and not is_tolerable(tracking):
-        not_checked = (f"connection table: {tracking.detail}",)
+        not_checked.append(f"connection table: {tracking.detail}")
     if not findings and not not_checked:
         findings.append(info("net.ok", "retransmissions and drops at rest"))
     return Reading(
         findings=tuple(findings),
-        not_checked=not_checked,
+        not_checked=tuple(not_checked),
         data={
             "window_s": sampled.seconds,
             "namespaces": {name: asdict(change) for name, change in changes.items()},
@@ -90,7 +94,7 @@ def host_network(context: ProbeContext, arguments: Arguments) -> Reading:
 def _namespaces(context: ProbeContext) -> dict[str, int | None]:
     """The first process's namespace as `host`, and one entry for each service that lives in another."""
     host = network_namespace(context.proc, 1)
-    places: dict[str, int | None] = {"host": 1 if host is not None else None}
+    places: dict[str, int | None] = {HOST: 1 if host is not None else None}
     seen = {host}
     for name, pids in context.members().items():
         own = network_namespace(context.proc, pids[0])
@@ -109,7 +113,7 @@ def _tracking(context: ProbeContext) -> ConnectionTracking | Unread:
 
 def _findings(name: str, change: NetworkChange) -> list[Finding]:
     findings: list[Finding] = []
-    where = "" if name == "host" else f"{name}: "
+    where = "" if name == HOST else f"{name}: "
     ratio = change.retransmit_ratio
     if change.segments_per_second >= SEGMENTS_PER_SECOND and ratio >= RETRANSMIT_RATIO:
         text = f"{where}{ratio:.1%} of segments retransmitted at {change.segments_per_second:,.0f} seg/s"
@@ -127,5 +131,16 @@ def _findings(name: str, change: NetworkChange) -> list[Finding]:
         )
         for interface, rate in change.drops_per_second.items()
         if rate >= DROPS_PER_SECOND
+    )
+    findings.extend(
+        warning(
+            "net.drops",
+            f"{where}{interface} has errors in {ratio:.1%} of its packets, {rate:.0f}/s",
+            value=ratio,
+            unit="ratio",
+            threshold=ERROR_RATIO,
+        )
+        for interface, ratio in change.error_ratio.items()
+        if ratio > ERROR_RATIO and (rate := change.errors_per_second[interface]) >= DROPS_PER_SECOND
     )
     return findings

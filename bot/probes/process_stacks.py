@@ -36,6 +36,8 @@ _SAMPLES = Argument(
     default=4,
     low=2,
     high=10,
+    # Each process has its gap and its dump.
+    unit_seconds=2 * GAP_SECONDS * MAX_PROCESSES,
 )
 
 

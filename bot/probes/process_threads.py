@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.device.field import Unread
-from bot.device.threads import ThreadKind, ThreadSurvey, survey_threads
+from bot.device.threads import SAMPLE_GAP_SECONDS, ThreadKind, ThreadSurvey, survey_threads
 from bot.domain.finding import Finding
 from bot.probe import (
     SERVICE,
@@ -37,6 +37,7 @@ _SAMPLES = Argument(
     default=5,
     low=2,
     high=20,
+    unit_seconds=SAMPLE_GAP_SECONDS,
 )
 
 

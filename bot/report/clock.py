@@ -13,7 +13,7 @@ from bot.domain.text import Locale
 
 _UNITS = {
     Locale.EN: (("d", 86400), ("h", 3600), ("min", 60)),
-    Locale.ZH_CN: (("天", 86400), ("小时", 3600), ("分", 60)),
+    Locale.ZH_CN: (("天", 86400), ("小时", 3600), ("分钟", 60)),
 }
 _SECONDS = {Locale.EN: "s", Locale.ZH_CN: "秒"}
 _UTC_TIME = re.compile(r"(?<![\w:.+-])(?:(\d{4}-\d\d-\d\d)[ T])?(\d\d):(\d\d)(?::(\d\d))?Z\b")
@@ -53,9 +53,19 @@ class Clock:
         fraction = f".{milliseconds:03d}" if milliseconds else ""
         return f"{local:%Y-%m-%d %H:%M:%S}{fraction}"
 
+    def time(self, at: datetime) -> str:
+        """`bare` without the day, for a list whose heading says that too."""
+        return self.bare(at).partition(" ")[2]
+
     def shared_offset(self, moments: Iterable[datetime]) -> str | None:
         """The offset that all these times have here; None where the clocks changed between them."""
         found = {_offset(at.astimezone(self.zone)) for at in moments}
+        return found.pop() if len(found) == 1 else None
+
+    def shared_day(self, moments: Iterable[datetime]) -> str | None:
+        """`2026-11-30 +08:00`: the day and offset that all these times have here; None where they differ."""
+        local = (at.astimezone(self.zone) for at in moments)
+        found = {f"{at:%Y-%m-%d} {_offset(at)}" for at in local}
         return found.pop() if len(found) == 1 else None
 
     def local(self, text: str, near: datetime) -> str:
@@ -80,12 +90,19 @@ class Clock:
         return f"{local:%Y-%m-%d} {shown} {_offset(local)}" if day else f"{shown} {_offset(local)}"
 
     def span(self, window: Window) -> str:
-        """`2026-11-30 16:15:00 – 16:45:00 +08:00`; the day is repeated only when it changes."""
+        """`2026-11-30 16:15:00 – 16:45:00 +08:00`; the day is repeated only when it changes, one moment is told once."""
+        if window.start == window.end:
+            return self.stamp(window.end)
         start = window.start.astimezone(self.zone)
         end = window.end.astimezone(self.zone)
         if start.date() == end.date() and start.utcoffset() == end.utcoffset():
             return f"{start:%Y-%m-%d %H:%M:%S} – {end:%H:%M:%S} {_offset(end)}"
         return f"{self.stamp(window.start)} – {self.stamp(window.end)}"
+
+    def hours(self, window: Window) -> str:
+        """`16:15:00 – 16:45:00`: `span` without the day, for a list whose heading says it."""
+        times = (window.start.astimezone(self.zone), window.end.astimezone(self.zone))
+        return " – ".join(dict.fromkeys(f"{at:%H:%M:%S}" for at in times))
 
 
 def _offset(local: datetime) -> str:

@@ -23,7 +23,7 @@ from bot.domain.postmortem import (
     TimelineLine,
 )
 from bot.domain.report_news import citations, revisions, written
-from bot.domain.text import Localized
+from bot.domain.text import Locale, Localized
 from bot.domain.timeline import Entry, EntryKind
 from bot.locales import say
 from bot.report.compile_facts import (
@@ -57,7 +57,7 @@ def compile_postmortem(
     """The postmortem of one incident.
 
     entries: the whole timeline, in any order. directory: user id to display name; an unknown id is shown as it is.
-    charts: blob name to content; `csv_name` says which blob is a chart's CSV.
+    charts: blob name to content.
     zone: IANA name. titles: cause id to title, for links of the chain that were never hypotheses themselves.
     """
     ordered = sorted(entries, key=lambda entry: (entry.at, entry.seq))
@@ -256,13 +256,8 @@ def _evidence_order(item: Evidence) -> tuple[Any, ...]:
     return (place, not item.is_abnormal, item.window.start, item.id)
 
 
-def csv_name(chart: ChartRef) -> str | None:
-    """The blob of the numbers behind a chart: named as its SVG, with `.csv` in place of `.svg`."""
-    return f"{chart.svg.removesuffix('.svg')}.csv" if chart.svg else None
-
-
 def _chart(ref: ChartRef, incident: Incident, blobs: Mapping[str, bytes]) -> ReportChart:
-    data = csv_name(ref)
+    others = {locale: blobs.get(ref.svg_in(locale) or "") for locale in Locale}
     return ReportChart(
         id=ref.id,
         title=ref.title,
@@ -271,7 +266,8 @@ def _chart(ref: ChartRef, incident: Incident, blobs: Mapping[str, bytes]) -> Rep
         is_after_fix=incident.fix is not None and ref.at >= incident.fix.at,
         png=blobs.get(ref.png) if ref.png else None,
         svg=blobs.get(ref.svg) if ref.svg else None,
-        csv=blobs.get(data) if data else None,
+        svgs={locale: content for locale, content in others.items() if content is not None},
+        csv=blobs.get(ref.csv) if ref.csv else None,
     )
 
 

@@ -44,7 +44,7 @@ def outline(report: Postmortem, locale: Locale) -> Page:
     """The report as a page of sections; every text in it is raw and has to be escaped by the format."""
     words = Wording.of(report, locale)
     header = report.header
-    services = ", ".join(header.services) or words.t("no_service")
+    services = words.listed(header.services) or words.t("no_service")
     sections = (
         _summary(words),
         facts_section(words),
@@ -187,17 +187,19 @@ def _lasted(words: Wording, alert: Alert) -> str:
 
 def _timeline(words: Wording) -> Section:
     lines = words.report.timeline
-    offset = words.clock.shared_offset(line.at for line in lines)
-    write = words.clock.bare if offset else words.clock.precise
+    clock = words.clock
+    day = clock.shared_day(line.at for line in lines)
+    offset = clock.shared_offset(line.at for line in lines)
+    key, write = "caption", clock.precise
+    if day or offset:
+        key, write = ("caption_day", clock.time) if day else ("caption_offset", clock.bare)
     rows = tuple(_line(words, line, write(line.at)) for line in lines)
     columns = tuple(words.t(f"timeline.{key}") for key in ("seq", "at", "who", "what", "text"))
     table = Table(
-        caption=words.t("timeline.caption_offset", count=len(rows), offset=offset)
-        if offset
-        else words.t("timeline.caption", count=len(rows)),
+        caption=words.t(f"timeline.{key}", count=len(rows), day=day, offset=offset),
         columns=columns,
         rows=rows,
-        widths=(6, 22, 14, 11, 47),
+        widths=(6, 13, 16, 12, 53) if day else (6, 22, 14, 12, 46),
         is_log=True,
     )
     return Section(id="timeline", title=words.t("section.timeline"), blocks=(table,))

@@ -182,7 +182,7 @@ def _experiments(words: Wording) -> Section:
         predicted: Inline = (
             *plain(words.say(item.predicted)),
             Span("\n"),
-            Span(f"{words.t('experiment.refute')}: {words.say(item.would_refute)}", Tone.MUTED),
+            Span(words.labelled("experiment.refute", words.say(item.would_refute)), Tone.MUTED),
         )
         result: Inline = plain(words.say(item.result)) or plain("–", Tone.MUTED)
         if item.result:

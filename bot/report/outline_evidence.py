@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bot.domain.evidence import EvidenceSource, SourceState
+from bot.domain.instant import Window
 from bot.domain.postmortem import CitedEvidence, ReportChart
 from bot.report.blocks import Block, Figure, Paragraph, Row, Section, Subhead, Table, Tone
 from bot.report.svg import clean_svg
@@ -54,7 +57,11 @@ def _sources(words: Wording) -> Table:
 
 
 def _of_source(words: Wording, source: EvidenceSource, found: list[CitedEvidence]) -> Table:
-    rows = [_evidence_row(words, readings) for readings in _alike(found)]
+    clock = words.clock
+    windows = [item.evidence.window for item in found]
+    day = clock.shared_day(at for window in windows for at in (window.start, window.end))
+    span = clock.hours if day else clock.span
+    rows = [_evidence_row(words, readings, span) for readings in _alike(found)]
     titles = (
         words.t("evidence.id"),
         words.t("evidence.summary"),
@@ -63,8 +70,9 @@ def _of_source(words: Wording, source: EvidenceSource, found: list[CitedEvidence
         words.t("evidence.window"),
         f"{words.t('evidence.samples')} / {words.t('evidence.digest')}",
     )
-    caption = words.t("evidence.caption", source=words.source_name(source), count=len(found))
-    return Table(caption=caption, columns=titles, rows=tuple(rows), widths=(10, 25, 12, 30, 13, 10))
+    key = "evidence.caption_day" if day else "evidence.caption"
+    caption = words.t(key, source=words.source_name(source), count=len(found), day=day)
+    return Table(caption=caption, columns=titles, rows=tuple(rows), widths=(12, 25, 11, 29, 12, 11))
 
 
 def _alike(found: list[CitedEvidence]) -> list[list[CitedEvidence]]:
@@ -77,7 +85,9 @@ def _alike(found: list[CitedEvidence]) -> list[list[CitedEvidence]]:
     return [sorted(group, key=lambda cited: cited.evidence.window.end) for group in groups.values()]
 
 
-def _evidence_row(words: Wording, readings: list[CitedEvidence]) -> Row:
+def _evidence_row(
+    words: Wording, readings: list[CitedEvidence], span: Callable[[Window], str]
+) -> Row:
     *earlier, cited = readings
     item = cited.evidence
     verdict = (
@@ -91,7 +101,7 @@ def _evidence_row(words: Wording, readings: list[CitedEvidence]) -> Row:
         shown = (*shown, *plain("\n"), *plain(item.finding, Tone.CODE))
     before = [name for name in dict.fromkeys(other.id for other in earlier) if name != cited.id]
     if before:
-        ids = words.t("list_comma").join(before)
+        ids = words.listed(before)
         shown = (*shown, *plain("\n"), *plain(words.t("evidence.earlier", ids=ids), Tone.MUTED))
     return Row(
         cells=(
@@ -99,7 +109,7 @@ def _evidence_row(words: Wording, readings: list[CitedEvidence]) -> Row:
             shown,
             plain(where or "–"),
             (*plain(item.query, Tone.CODE), *plain("\n"), *plain(item.plugin, Tone.MUTED)),
-            plain(words.clock.span(item.window)),
+            plain(span(item.window)),
             (*plain(str(item.samples)), *plain("\n"), *plain(item.digest[:8], Tone.MUTED)),
         ),
         anchor=anchor_of(cited.id),
@@ -160,7 +170,8 @@ def figure_names(charts: tuple[ReportChart, ...]) -> list[str]:
 
 def _figure(words: Wording, chart: ReportChart, number: int, name: str) -> list[Block]:
     alt = words.say(chart.alt)
-    svg = clean_svg(chart.svg, name=name, alt=alt) if chart.svg is not None else None
+    drawn = chart.svg_in(words.locale)
+    svg = clean_svg(drawn, name=name, alt=alt) if drawn is not None else None
     if svg is None and chart.png is None:
         missing = words.t("chart.missing", alt=alt)
         return [Paragraph(spans=plain(missing), tone=Tone.MUTED)]

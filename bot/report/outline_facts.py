@@ -21,7 +21,7 @@ def facts_section(words: Wording) -> Section:
         (words.t("fact.severity"), plain(header.severity.value)),
         (words.t("fact.status"), plain(words.t(f"badge.status.{header.status.value}"))),
         (words.t("fact.state"), plain(words.t(f"badge.state.{header.state.value}"))),
-        (words.t("fact.services"), plain(", ".join(header.services)) or none),
+        (words.t("fact.services"), plain(words.listed(header.services)) or none),
     ]
     parts = {
         "nodes": scope.nodes,
@@ -30,13 +30,15 @@ def facts_section(words: Wording) -> Section:
         "tenants": scope.tenants,
     }
     rows += [
-        (words.t(f"fact.{key}"), plain(", ".join(names))) for key, names in parts.items() if names
+        (words.t(f"fact.{key}"), plain(words.listed(names)))
+        for key, names in parts.items()
+        if names
     ]
     if any(parts.values()):
         state = "scope_confirmed" if scope.is_confirmed else "scope_proposed"
         rows.append((words.t("fact.scope_state"), plain(words.t(f"fact.{state}"))))
-    roles = ", ".join(
-        f"{words.t(f'fact.role.{role}')}: {name}" for role, name in header.roles.items()
+    roles = words.listed(
+        words.labelled(f"fact.role.{role}", name) for role, name in header.roles.items()
     )
     rows += [
         (words.t("fact.roles"), plain(roles) or none),
@@ -54,7 +56,7 @@ def facts_section(words: Wording) -> Section:
     if report.recurrences:
         rows.append((words.t("fact.recurrence"), _recurrences(words)))
     if report.precedents:
-        alike = ", ".join(item.id for item in report.precedents)
+        alike = words.listed(item.id for item in report.precedents)
         rows.append((words.t("fact.precedents"), plain(words.t("fact.alike", ids=alike))))
     if header.began_at and header.ended_at:
         span = (header.ended_at - header.began_at).total_seconds()
@@ -94,7 +96,7 @@ def _recurrences(words: Wording) -> Inline:
             f"fact.recurred_{item.by}",
             count=item.count,
             days=item.days,
-            ids=", ".join(item.incidents),
+            ids=words.listed(item.incidents),
         )
         for item in words.report.recurrences
     ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bot.domain.action_item import ActionItem
 from bot.domain.checklist import CheckOutcome
@@ -68,7 +69,7 @@ def _mitigations(words: Wording) -> Section:
                 plain(words.stamp(item.at)),
                 plain(item.by),
                 plain(words.say(item.text)) or _withheld(words),
-                plain(", ".join(item.captured), Tone.CODE)
+                plain(words.listed(item.captured), Tone.CODE)
                 or plain(words.t("mitigation.nothing"), Tone.WARN),
             )
         )
@@ -198,14 +199,16 @@ def appendix_section(words: Wording) -> Section:
                 caption=words.t("probe.caption"),
                 columns=columns,
                 rows=rows,
-                widths=(17, 13, 12, 11, 26, 11, 10),
+                widths=(17, 10, 12, 10, 32, 10, 9),
             )
         )
         blocks += [_raw(words, runs) for runs in groups]
     else:
         blocks.append(_muted(words.t("probe.none")))
     if report.masked:
-        kinds = ", ".join(words.t(f"masked.{kind}", count=n) for kind, n in report.masked.items())
+        kinds = words.listed(
+            words.t(f"masked.{kind}", count=n) for kind, n in report.masked.items()
+        )
         blocks.append(_muted(words.t("masked.note", kinds=kinds)))
     return Section(id="appendix", title=words.t("section.appendix"), blocks=tuple(blocks))
 
@@ -267,15 +270,25 @@ def _probe_row(words: Wording, runs: list[RawProbe]) -> Row:
 def _raw(words: Wording, runs: list[RawProbe]) -> Details:
     """What the node answered in each of the runs, the oldest first."""
     last = runs[-1].result
-    seqs = words.t("list_comma").join(str(seq) for seq in dict.fromkeys(run.seq for run in runs))
+    seqs = words.listed(str(seq) for seq in dict.fromkeys(run.seq for run in runs))
     summary = words.t("probe.raw", probe=last.probe, node=last.node, seq=seqs)
-    return Details(summary=summary, text="\n".join(_answered(words, run) for run in runs))
+    texts = []
+    known = set()
+    for run in runs:
+        answer = run.result.to_json()
+        when = {name: answer.pop(name) for name in ("started_at", "duration_s")}
+        said = _json(answer, indent=None)
+        # Each pass asks every node anew: the same answer again is told by when it came.
+        texts.append(_json(when, indent=None) if said in known else _json(answer | when, indent=2))
+        known.add(said)
+    return Details(summary=summary, text="\n".join(_shortened(words, text) for text in texts))
 
 
-def _answered(words: Wording, run: RawProbe) -> str:
-    text = json.dumps(
-        run.result.to_json(), ensure_ascii=False, indent=2, sort_keys=True, default=str
-    )
+def _json(value: Mapping[str, Any], *, indent: int | None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent, sort_keys=True, default=str)
+
+
+def _shortened(words: Wording, text: str) -> str:
     if len(text) <= RAW_LIMIT:
         return text
     left = len(text) - RAW_LIMIT

@@ -77,4 +77,4 @@ def _actions(words: Wording) -> Inline:
         said.append(words.t("key.actions_nobody", count=nobody))
     if undated:
         said.append(words.t("key.actions_undated", count=undated))
-    return plain(words.t("list_comma").join(said), Tone.WARN if said[1:] else Tone.PLAIN)
+    return plain(words.listed(said), Tone.WARN if said[1:] else Tone.PLAIN)

@@ -10,7 +10,7 @@ from bot.domain.postmortem import (
     ReportState,
     RevisionKind,
 )
-from bot.report.blocks import Block, Inline, Paragraph, Row, Section, Subhead, Table, Tone
+from bot.report.blocks import Block, Inline, Paragraph, Row, Section, Span, Subhead, Table, Tone
 from bot.report.wording import Wording, plain
 
 _STATE_TONES = {
@@ -46,10 +46,10 @@ def obstacle_blocks(words: Wording) -> list[Block]:
     report = words.report
     blocks: list[Block] = []
     if report.unsupported:
-        text = words.t("unsupported_banner", claims=words.t("list_comma").join(claim_names(words)))
+        text = words.t("unsupported_banner", claims=words.listed(claim_names(words)))
         blocks.append(Paragraph(spans=plain(text), tone=Tone.WARN))
     if report.unanswered:
-        asked = words.t("list_comma").join(
+        asked = words.listed(
             words.t(f"judgement.short_{topic.value}") for topic in report.unanswered
         )
         text = words.t("unanswered_banner", topics=asked)
@@ -74,10 +74,12 @@ def _judgement(words: Wording) -> Section:
     blocks: list[Block] = [] if is_final else [intro]
     for item in words.report.judgements:
         blocks.append(Subhead(text=words.t(f"judgement.{item.topic.value}")))
-        blocks.append(Paragraph(spans=_answer(words, item)))
+        answer = _answer(words, item)
         if item.answer is not None and item.by and item.at:
             said = words.t("judgement.by", by=item.by, at=words.stamp(item.at))
-            blocks.append(Paragraph(spans=plain(said, Tone.MUTED)))
+            # One paragraph: a page never breaks between an answer and its author.
+            answer = (*answer, Span("\n"), Span(said, Tone.MUTED))
+        blocks.append(Paragraph(spans=answer))
     return Section(id="judgement", title=words.t("section.judgement"), blocks=tuple(blocks))
 
 
@@ -111,7 +113,7 @@ def _revisions(words: Wording) -> Section:
 
 
 def _what(words: Wording, item: ReportRevision) -> str:
-    said = words.t(f"revision.{item.kind.value}")
+    key = f"revision.{item.kind.value}"
     if item.kind is RevisionKind.EDITED:
         topics = set(JudgementTopic)
         named = [
@@ -120,4 +122,4 @@ def _what(words: Wording, item: ReportRevision) -> str:
         ]
     else:
         named = list(item.details)
-    return f"{said}: {words.t('list_comma').join(named)}" if named else said
+    return words.labelled(key, words.listed(named)) if named else words.t(key)

@@ -110,15 +110,12 @@ _CSV_WORDS = re.compile(r"^.*[^0-9eETZ+.,:\-\n\r].*$", re.MULTILINE)
 def _redact_chart(chart: ReportChart, mask: Callable[[str], str]) -> ReportChart:
     return replace(
         chart,
-        svg=_redact_bytes(chart.svg, _SVG_TEXT, mask),
-        csv=_redact_bytes(chart.csv, _CSV_WORDS, mask),
+        svg=chart.svg and _mask_bytes(chart.svg, _SVG_TEXT, mask),
+        svgs={name: _mask_bytes(content, _SVG_TEXT, mask) for name, content in chart.svgs.items()},
+        csv=chart.csv and _mask_bytes(chart.csv, _CSV_WORDS, mask),
     )
 
 
-def _redact_bytes(
-    content: bytes | None, part: re.Pattern[str], mask: Callable[[str], str]
-) -> bytes | None:
-    if content is None:
-        return None
+def _mask_bytes(content: bytes, part: re.Pattern[str], mask: Callable[[str], str]) -> bytes:
     text = content.decode("utf-8", "replace")
     return part.sub(lambda match: mask(match[0]), text).encode()

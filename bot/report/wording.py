@@ -42,6 +42,14 @@ class Wording:
         """A sentence of the report's catalogue."""
         return translate(self.locale, f"report.{key}", **fields)
 
+    def listed(self, parts: Iterable[str]) -> str:
+        """`a, b`, with the comma of this language."""
+        return self.t("list_comma").join(parts)
+
+    def labelled(self, key: str, text: str) -> str:
+        """`label: text`, with the colon of this language."""
+        return self.t("labelled", label=self.t(key), text=text)
+
     def say(self, text: Localized | None) -> str:
         """The text in this language; an empty string when there is none.
 

@@ -127,7 +127,7 @@ class Presenter:
             **message.context,
         }
         if "results" in context:
-            context["table"] = table(context["results"])
+            context["table"] = table(context["results"], self._catalogue.findings)
         if incident is not None:
             context |= self._of(incident, context)
             context |= checks_of(incident, str(context["step"]))

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bot.cause import KnownFinding
+from bot.diagnosis.layers import joined
+from bot.diagnosis.wording import finding_words, not_read
 from bot.domain.finding import FindingSeverity, ProbeResult, ProbeStatus
 from bot.domain.text import Localized
 from bot.locales import say
@@ -54,26 +57,36 @@ class Table:
     more: int
 
 
-def table(results: Sequence[Mapping[str, Any]]) -> Table:
-    """The table of probe results in their wire shape; one that cannot be read is left out."""
+def table(
+    results: Sequence[Mapping[str, Any]], findings: Mapping[str, KnownFinding] | None = None
+) -> Table:
+    """The table of probe results in their wire shape; one that cannot be read is left out.
+
+    findings: those that the catalogue knows, by id; their titles are in both languages.
+    """
+    known = findings or {}
     read = [result for item in results if (result := _read(item)) is not None]
     nodes = tuple(dict.fromkeys(result.node for result in read))
-    silent = [found for node in nodes if (found := _silent(node, read)) is not None]
+    silent = [found for node in nodes if (found := _silent(node, read, known)) is not None]
     gone = {item.node for item in silent}
     answered = [result for result in read if result.node not in gone]
     shown = answered[:MOST_CELLS]
     probes = dict.fromkeys(result.probe for result in shown)
     return Table(
         nodes=nodes,
-        rows=tuple(_row(name, [item for item in shown if item.probe == name]) for name in probes),
+        rows=tuple(
+            _row(name, [item for item in shown if item.probe == name], known) for name in probes
+        ),
         silent=tuple(silent),
         more=len(answered) - len(shown),
     )
 
 
-def _silent(node: str, results: Sequence[ProbeResult]) -> Silent | None:
+def _silent(
+    node: str, results: Sequence[ProbeResult], known: Mapping[str, KnownFinding]
+) -> Silent | None:
     own = [result for result in results if result.node == node]
-    words = {_text(result) for result in own if result.status is not ProbeStatus.OK}
+    words = {_text(result, known) for result in own if result.status is not ProbeStatus.OK}
     if len(own) < 2 or len(words) != 1 or any(r.status is ProbeStatus.OK for r in own):
         return None
     return Silent(node=node, text=words.pop(), count=len(own))
@@ -86,7 +99,7 @@ def _read(value: Mapping[str, Any]) -> ProbeResult | None:
         return None
 
 
-def _row(probe: str, results: Sequence[ProbeResult]) -> Row:
+def _row(probe: str, results: Sequence[ProbeResult], known: Mapping[str, KnownFinding]) -> Row:
     kinds = {result.node: _kind(result) for result in results}
     counts = Counter(kinds.values()).most_common()
     most = counts[0][1] if counts else 0
@@ -97,7 +110,7 @@ def _row(probe: str, results: Sequence[ProbeResult]) -> Row:
         Cell(
             node=result.node,
             mark=_mark(result),
-            text=_text(result),
+            text=_text(result, known),
             is_odd=usual is not None and kinds[result.node] != usual,
         )
         for result in results
@@ -121,10 +134,10 @@ def _mark(result: ProbeResult) -> str:
     return worst.severity.value
 
 
-def _text(result: ProbeResult) -> Localized:
+def _text(result: ProbeResult, known: Mapping[str, KnownFinding]) -> Localized:
     if result.status is not ProbeStatus.OK:
-        return Localized.verbatim(f"{result.status.value}: {result.error or '–'}")
+        return not_read(result)
     if not result.findings:
         return say("slack.cell_nothing_text")
-    ranked = sorted(result.findings, key=lambda item: -_RANK[item.severity])
-    return Localized.verbatim("; ".join(item.summary or item.id for item in ranked[:4]))
+    ranked = sorted(result.findings, key=lambda item: -_RANK[item.severity])[:4]
+    return joined([finding_words(item, known.get(item.id)) for item in ranked])

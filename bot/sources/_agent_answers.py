@@ -13,7 +13,21 @@ from bot.domain.finding import ProbeResult, ProbeStatus
 from bot.domain.instant import to_rfc3339
 from bot.errors import EvidenceError, Reason
 
-_NEVER_BEGAN = frozenset(status.value for status in (ProbeStatus.UNSUPPORTED, ProbeStatus.DENIED))
+_WITHOUT_READING = frozenset(status.value for status in ProbeStatus) - {ProbeStatus.OK.value}
+
+_FIELDS: Mapping[str, tuple[type | tuple[type, ...], bool, str]] = {
+    "probe": (str, True, "a name"),
+    "node": (str, True, "a name"),
+    "status": (str, True, "a word"),
+    "started_at": (str, True, "a time"),
+    "duration_s": ((int, float), False, "a number"),
+    "findings": (list, False, "a list"),
+    "data": (dict, False, "an object"),
+    "error": (str, False, "a text"),
+}
+"""What the contract asks of a result: type, whether it has to be there, and how that is said."""
+
+_OTHER_VERSION = "; is the agent of another version than the bot?"
 
 
 def content_of(name: str, raw: bytes) -> Mapping[str, Any]:
@@ -57,15 +71,12 @@ def require_success(name: str, answer: httpx.Response, raw: bytes) -> None:
                 f"agent of {name}: does not know this probe{why}; is the agent older than the bot?",
                 reason=Reason.UNSUPPORTED,
             )
-        case 429:
-            after = answer.headers.get("Retry-After", "")
-            wait = f"; ask again in {after} s" if after.isdigit() else "; ask again later"
-            raise EvidenceError(
-                f"agent of {name}: too many requests{why}{wait}", reason=Reason.RATE_LIMITED
-            )
         case status:
+            after = answer.headers.get("Retry-After", "")
+            wait = f"; ask again in {after} s" if after.isdigit() else ""
             raise EvidenceError(
-                f"agent of {name}: answered HTTP {status}{why}", reason=Reason.REFUSED
+                f"agent of {name}: answered HTTP {status}{why}{wait}",
+                reason=Reason.RATE_LIMITED if status == 429 else Reason.REFUSED,
             )
 
 
@@ -87,19 +98,35 @@ def result_of(
 ) -> ProbeResult:
     """The answer as a result of this very node and probe.
 
-    asked_at: stands for the beginning of a run that never began: what a node lacks has no time of its own.
+    asked_at: stands for the beginning of a run that brought no reading and tells no time: it dates nothing.
 
     Raises:
         EvidenceError: out of shape, or another's.
     """
-    if content.get("started_at") is None and content.get("status") in _NEVER_BEGAN:
+    if content.get("started_at") is None and content.get("status") in _WITHOUT_READING:
         content = {**content, "started_at": to_rfc3339(asked_at)}
+    if why := _misfit(content):
+        raise EvidenceError(f"agent of {node}: its result is out of shape: {why}{_OTHER_VERSION}")
     try:
         result = ProbeResult.from_json(content)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise EvidenceError(f"agent of {node}: its result is out of shape ({error})") from error
+        why = "a status, a time or a finding is not as the contract says"
+        raise EvidenceError(
+            f"agent of {node}: its result is out of shape: {why}{_OTHER_VERSION}"
+        ) from error
     if result.node != node or result.probe != probe:
         raise EvidenceError(
             f"agent of {node}: answered for another node or probe; check the address in the inventory"
         )
     return result
+
+
+def _misfit(content: Mapping[str, Any]) -> str | None:
+    """The first field that is missing or of another type, in words; None when all are as they should be."""
+    for name, (wanted, needed, word) in _FIELDS.items():
+        value = content.get(name)
+        if value is None and not needed:
+            continue
+        if not isinstance(value, wanted) or isinstance(value, bool):
+            return f"{name} is missing" if value is None else f"{name} is not {word}"
+    return None

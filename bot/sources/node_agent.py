@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from httpx_aiohttp import AiohttpTransport
 
-from bot.domain.finding import ProbeResult, ProbeStatus
+from bot.domain.finding import UNANSWERED, ProbeResult, ProbeStatus
 from bot.errors import ConfigError, EvidenceError, ProbeError, Reason
 from bot.inventory import Inventory, Node
 from bot.probe import args_digest
@@ -83,14 +83,15 @@ class NodeAgents:
         """One run, answered within `timeout_seconds`."""
         started = self._now()
 
-        def failed(status: ProbeStatus, error: str) -> ProbeResult:
+        def failed(status: ProbeStatus, error: EvidenceError | ProbeError) -> ProbeResult:
             return ProbeResult(
                 probe=probe,
                 node=node,
                 status=status,
                 started_at=started,
                 duration_seconds=max(0.0, (self._now() - started).total_seconds()),
-                error=error,
+                data={UNANSWERED: error.reason.value},
+                error=str(error),
             )
 
         try:
@@ -108,9 +109,9 @@ class NodeAgents:
             )
             return result_of(content, node, probe, asked_at=started)
         except EvidenceError as error:
-            return failed(status_of(error.reason), str(error))
+            return failed(status_of(error.reason), error)
         except ProbeError as error:
-            return failed(ProbeStatus.ERROR, str(error))
+            return failed(ProbeStatus.ERROR, error)
 
     async def catalogue(
         self, node: str, *, subject: str = "system", timeout_seconds: float = 5.0

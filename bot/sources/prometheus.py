@@ -23,7 +23,7 @@ from bot.device.field import is_wide_blank
 from bot.domain.evidence import EvidenceSource, Sample, Series
 from bot.domain.instant import Window
 from bot.errors import EvidenceError, Reason
-from bot.source import Answer, Connection, HttpSource, host_of, reason_of_status
+from bot.source import Answer, Connection, HttpSource, advice_of_status, host_of, reason_of_status
 
 MOST_POINTS = 11_000
 """Points per series that the server gives at most. Source: Prometheus' query_range handler."""
@@ -139,7 +139,7 @@ class Prometheus:
         except PrometheusApiClientException as error:
             status = local.status or 0
             raise EvidenceError(
-                f"{self._where}: answered {status}{_said(error)}; check the query and the credentials",
+                f"{self._where}: answered {status}{_said(error)}; {advice_of_status(status)}",
                 reason=reason_of_status(status),
             ) from error
         except requests.ConnectionError as error:

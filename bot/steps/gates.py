@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from bot.domain.checklist import ProposalStatus
-from bot.domain.hypothesis import NOT_ESTABLISHED, Hypothesis, HypothesisStatus
+from bot.domain.hypothesis import NOT_ESTABLISHED, Hypothesis, HypothesisStatus, Symptom
 from bot.domain.incident import Experiment, ExperimentVerdict, Incident
 from bot.domain.text import Localized
 from bot.locales import say
@@ -46,13 +46,19 @@ def _stated(incident: Incident) -> Localized | None:
 
 
 def _exact(incident: Incident) -> Localized | None:
-    """A statement without a figure and without a metric is vague: nobody could see it gone."""
-    vague = [
-        item.summary
-        for item in incident.symptoms
-        if item.metric is None and not _FIGURE.search(item.summary.en)
-    ]
-    return say("steps.missing_figures", symptom=vague[0]) if vague else None
+    """A statement without a figure and without a metric is vague: nobody could see it gone.
+
+    The title that the incident was opened with is a headline: once somebody has stated exactly what goes wrong, it is
+    asked about no more. Other vague statements still are.
+    """
+    vague = [item for item in incident.symptoms if not _is_exact(item)]
+    if len(vague) < len(incident.symptoms):
+        vague = [item for item in vague if incident.title not in (item.summary.en, item.summary.zh)]
+    return say("steps.missing_figures", symptom=vague[0].summary) if vague else None
+
+
+def _is_exact(symptom: Symptom) -> bool:
+    return symptom.metric is not None or bool(_FIGURE.search(symptom.summary.en))
 
 
 def _scope_confirmed(incident: Incident) -> Localized | None:

@@ -24,7 +24,10 @@ from redis.retry import Retry
 
 from bot.errors import ConfigError, Reason, StoreError
 
-START_SECONDS = 15.0
+START_SECONDS = 60.0
+"""For reading its data, on a machine that is busy. Basis: judgement."""
+
+_PORTS_TRIED = 5
 
 
 def server_binary() -> str:
@@ -104,12 +107,13 @@ class EmbeddedRedis:
             secret = (self._dir / "secret").read_text()
         except (OSError, ValueError):
             return None
-        # No retries: this asks whether a server is there, and "no" must come at once.
+        # No retries: this asks whether a server is there, and "no" must come at once. A server that is there and
+        # slow must not be taken for none: a second one would write into the same files.
         return redis.Redis(
             host="127.0.0.1",
             port=port,
             password=secret,
-            socket_timeout=2,
+            socket_timeout=START_SECONDS,
             retry=Retry(NoBackoff(), 0),
         )
 
@@ -133,13 +137,21 @@ class EmbeddedRedis:
         return f"redis://:{secret}@127.0.0.1:{port}/0"
 
     def _launch(self) -> str:
+        for _ in range(_PORTS_TRIED):
+            # Another program may take the free port before the server does, which then ends at once.
+            if url := self._launch_on(_free_port()):
+                return url
+        raise StoreError(
+            f"embedded Redis: ended as soon as it was started; see {self._dir / 'redis.log'}",
+            reason=Reason.REFUSED,
+        )
+
+    def _launch_on(self, port: int) -> str | None:
+        """The URL of a server that was started there; None where it ended by itself."""
         secret_file = self._dir / "secret"
         if not secret_file.exists():
             secret_file.touch(mode=0o600)
             secret_file.write_text(secrets.token_urlsafe(24))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
         config = self._dir / "redis.conf"
         config.touch(mode=0o600)
         config.write_text(
@@ -157,13 +169,12 @@ class EmbeddedRedis:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if os.waitpid(pid, os.WNOHANG)[0] == pid:
-                break
+                return None
             if url := self._running_url():
                 return url
             time.sleep(0.02)
-        else:
-            os.kill(pid, signal.SIGTERM)
-            os.waitpid(pid, 0)
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
         raise StoreError(
             f"embedded Redis: did not come up in {START_SECONDS:.0f} s; see {self._dir / 'redis.log'}",
             reason=Reason.REFUSED,
@@ -192,3 +203,9 @@ class EmbeddedRedis:
         if pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -11,11 +11,12 @@ import httpx
 
 from bot.errors import DeliveryError, Reason
 from bot.workspace.person import Person
-from bot.workspace.seen import Button, Done, Json, SeenMessage
+from bot.workspace.seen import PATIENCE_SECONDS, Button, Done, Json, SeenMessage
 
 __all__ = ["Button", "Done", "Json", "Person", "SeenMessage", "WorkspaceClient"]
 
-_CALL_SECONDS = 15.0
+# Longer than any wait that is asked for, and than an act takes whose acknowledgement the workspace waits for.
+_CALL_SECONDS = 180.0
 _LONG_POLL_SECONDS = 10.0
 
 
@@ -88,7 +89,7 @@ class WorkspaceClient:
     async def wait_for(
         self,
         predicate: Callable[[SeenMessage], bool],
-        timeout: float = 10.0,  # noqa: ASYNC109  the deadline is part of what is asked
+        timeout: float = PATIENCE_SECONDS,  # noqa: ASYNC109  the deadline is part of what is asked
         *,
         channel: str | None = None,
         thread_ts: str | None = None,
@@ -163,7 +164,7 @@ class WorkspaceClient:
         answer = await self.get("traffic", after="0")
         return [e for e in answer["traffic"] if what in (None, e["what"])]
 
-    async def settle(self, timeout: float = 10.0) -> bool:  # noqa: ASYNC109  as above
+    async def settle(self, timeout: float = PATIENCE_SECONDS) -> bool:  # noqa: ASYNC109  as above
         """Waits until every upload is shared and the app has acknowledged every event, or retries have ended."""
         return bool((await self.get("idle", timeout_s=f"{timeout:.3f}"))["idle"])
 

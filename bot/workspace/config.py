@@ -65,6 +65,7 @@ class WorkspaceConfig:
     bot_url: where the app listens; without a path, `/slack/events` is meant. None until the app is up.
     share_delay_seconds: how long after files.completeUploadExternal a file appears in its channel.
     events_per_hour, failure_floor: Slack's limits on event delivery, smaller in tests.
+    ack_seconds, trigger_seconds: how long an answer may take and a trigger lives; longer in tests of something else.
     """
 
     host: str = "127.0.0.1"
@@ -85,6 +86,8 @@ class WorkspaceConfig:
     share_delay_seconds: float = 0.05
     events_per_hour: int = limits.EVENTS_PER_HOUR
     failure_floor: int = limits.FAILURE_FLOOR
+    ack_seconds: float = limits.ACK_SECONDS
+    trigger_seconds: float = limits.TRIGGER_SECONDS
 
     def __post_init__(self) -> None:
         if not is_loopback(self.host):

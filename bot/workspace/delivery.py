@@ -68,7 +68,7 @@ class Carrier(Protocol):
     """One way to the app."""
 
     async def carry(self, outgoing: Outgoing) -> Ack:
-        """Sends and waits for the answer, three seconds at most; never raises for what the app does."""
+        """Sends and waits for the answer, until its deadline; never raises for what the app does."""
         ...
 
 

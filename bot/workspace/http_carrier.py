@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 import httpx
 
-from bot.blockkit import limits
 from bot.workspace.config import events_url
 from bot.workspace.delivery import Ack, AckStatus, Kind, Outgoing
 
@@ -33,11 +32,13 @@ class HttpCarrier:
         signing_secret: str,
         now: Callable[[], float],
         bot_url: str | None,
+        ack_seconds: float,
     ) -> None:
         self._client = client
         self._secret = signing_secret
         self._now = now
         self.bot_url = bot_url
+        self._ack_seconds = ack_seconds
 
     async def carry(self, outgoing: Outgoing) -> Ack:
         """Posts once; a redirect, a status outside 2xx and silence are all failures, as for Slack."""
@@ -59,7 +60,7 @@ class HttpCarrier:
                 events_url(self.bot_url),
                 content=body,
                 headers=headers,
-                timeout=limits.ACK_SECONDS,
+                timeout=self._ack_seconds,
             )
         except httpx.TimeoutException:
             return Ack(status=AckStatus.TIMEOUT, reason="http_timeout")

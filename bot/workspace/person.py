@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bot.errors import DeliveryError, Reason
-from bot.workspace.seen import Done, Json, SeenMessage
+from bot.workspace.seen import PATIENCE_SECONDS, Done, Json, SeenMessage
 
 if TYPE_CHECKING:
     # The client hands out people, so it imports this module.
@@ -143,7 +143,7 @@ class Person:
     async def wait_for_view(
         self,
         predicate: Callable[[Json], bool] | None = None,
-        timeout: float = 10.0,  # noqa: ASYNC109  as above
+        timeout: float = PATIENCE_SECONDS,  # noqa: ASYNC109  as above
     ) -> Json:
         """Their top modal, once there is one that satisfies the predicate.
 
@@ -173,7 +173,7 @@ class Person:
     async def wait_for(
         self,
         predicate: Callable[[SeenMessage], bool],
-        timeout: float = 10.0,  # noqa: ASYNC109  as above
+        timeout: float = PATIENCE_SECONDS,  # noqa: ASYNC109  as above
         *,
         channel: str | None = None,
         thread_ts: str | None = None,

@@ -23,7 +23,7 @@ from bot.workspace.socket_carrier import SocketCarrier
 from bot.workspace.webhook_samples import WEBHOOKS
 
 _WEBHOOK_SECONDS = 10.0
-_LONGEST_WAIT_SECONDS = 30.0
+_LONGEST_WAIT_SECONDS = 120.0
 
 Act = Callable[[ControlBody], Awaitable[Json]]
 Read = Callable[[Request], Awaitable[Response]]

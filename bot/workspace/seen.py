@@ -8,6 +8,9 @@ from typing import Any, Self
 
 Json = dict[str, Any]
 
+PATIENCE_SECONDS = 60.0
+"""How long something is looked for unless it is said. Basis: no machine at work is that slow."""
+
 _TEXT_KEYS = frozenset({"text", "alt_text", "title", "pretext", "footer"})
 
 

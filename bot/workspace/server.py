@@ -19,7 +19,7 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from bot.blockkit.validate import prepare
-from bot.errors import ConfigError
+from bot.listening import listen
 from bot.workspace import payloads
 from bot.workspace.changes import Change
 from bot.workspace.config import Transport, WorkspaceConfig
@@ -66,7 +66,7 @@ def create_app(workspace: Workspace, config: WorkspaceConfig) -> Starlette:
     services = Services(
         workspace=workspace,
         config=config,
-        tickets=Tickets(clock.now),
+        tickets=Tickets(clock.now, trigger_seconds=config.trigger_seconds),
         faults=FaultPlan(),
         traffic=Traffic(clock.now),
         limiter=RateLimiter(clock.now),
@@ -78,7 +78,7 @@ def create_app(workspace: Workspace, config: WorkspaceConfig) -> Starlette:
     client = httpx.AsyncClient(
         trust_env=False, limits=httpx.Limits(max_connections=50, max_keepalive_connections=20)
     )
-    sockets = SocketCarrier(workspace.app.id)
+    sockets = SocketCarrier(workspace.app.id, ack_seconds=config.ack_seconds)
     carrier = _carrier(config, client, sockets)
     courier = Courier(carrier, clock, services.faults, services.traffic, services.subscription)
     workspace.listen(lambda change: _offer(services, courier, change))
@@ -138,7 +138,9 @@ async def serve(config: WorkspaceConfig, *, announce: Callable[[str], None] | No
     Raises:
         ConfigError: the address is taken.
     """
-    listener = _listen(config)
+    listener = listen(
+        config.host, config.port, setting="--port", advice="choose another one", backlog=512
+    )
     workspace = _addressed(Workspace(), config, listener)
     application = create_app(workspace, config)
     if announce is not None:
@@ -155,7 +157,9 @@ async def running(
     Raises:
         ConfigError: the address is taken.
     """
-    listener = _listen(config)
+    listener = listen(
+        config.host, config.port, setting="--port", advice="choose another one", backlog=512
+    )
     held = _addressed(workspace or Workspace(), config, listener)
     application = create_app(held, config)
     server = _EmbeddedServer(_settings(application))
@@ -182,6 +186,7 @@ def _carrier(config: WorkspaceConfig, client: httpx.AsyncClient, sockets: Socket
                 # Not the workspace's clock: the app compares with real time and would refuse a moved one.
                 now=time.time,
                 bot_url=config.bot_url,
+                ack_seconds=config.ack_seconds,
             )
         case Transport.SOCKET:
             return sockets
@@ -191,21 +196,6 @@ def _offer(services: Services, courier: Courier, change: Change) -> None:
     workspace = services.workspace
     for event in inner_events(workspace, change, services.config.subscriptions):
         courier.offer(payloads.event_envelope(workspace, event, workspace.new_id("Ev")))
-
-
-def _listen(config: WorkspaceConfig) -> socket.socket:
-    try:
-        family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-        # With the protocol named, asyncio turns Nagle's algorithm off; without, every answer waits 40 ms for an ACK.
-        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((config.host, config.port))
-        listener.listen(512)
-    except OSError as error:
-        raise ConfigError(
-            f"cannot listen on {config.host}:{config.port}: {error.strerror}; choose another port"
-        ) from error
-    return listener
 
 
 def _addressed(workspace: Workspace, config: WorkspaceConfig, listener: socket.socket) -> Workspace:

@@ -28,7 +28,8 @@ class _Connection:
 class SocketCarrier:
     """The app's open connections, up to ten."""
 
-    def __init__(self, app_id: str) -> None:
+    def __init__(self, app_id: str, *, ack_seconds: float) -> None:
+        self._ack_seconds = ack_seconds
         self._app_id = app_id
         self._connections: list[_Connection] = []
         self._turn = itertools.count()
@@ -88,7 +89,7 @@ class SocketCarrier:
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         connection.waiting[envelope_id] = future
         try:
-            async with asyncio.timeout(limits.ACK_SECONDS):
+            async with asyncio.timeout(self._ack_seconds):
                 await connection.socket.send_json(envelope)
                 body = await _answer(future)
         except TimeoutError:

@@ -28,7 +28,7 @@ class TriggerState(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Trigger:
-    """The right to open one view for one person within three seconds of what they did."""
+    """The right to open one view for one person soon after what they did."""
 
     id: str
     user: str
@@ -68,8 +68,9 @@ class Upload:
 class Tickets:
     """Every open permission of the workspace."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], *, trigger_seconds: float) -> None:
         self._now = now
+        self._trigger_seconds = trigger_seconds
         self._triggers: dict[str, Trigger] = {}
         self._responses: dict[str, ResponseUrl] = {}
         self._sockets: dict[str, float] = {}
@@ -95,7 +96,7 @@ class Tickets:
             return TriggerState.INVALID, None
         if trigger.is_used:
             return TriggerState.EXCHANGED, None
-        if self._now() - trigger.issued_at > limits.TRIGGER_SECONDS:
+        if self._now() - trigger.issued_at > self._trigger_seconds:
             return TriggerState.EXPIRED, None
         trigger.is_used = True
         return TriggerState.GOOD, trigger

@@ -52,6 +52,43 @@ def test_run_prints_one_result_as_json() -> None:
     assert (result["probe"], result["node"], result["status"]) == ("host_memory", "here", "ok")
 
 
+@pytest.mark.parametrize("words", [("--json",), ()], ids=["json", "text"])
+def test_run_that_ends_without_an_answer_exits_1_and_still_prints_the_result(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    fifo = tmp_path / "kmsg"
+    os.mkfifo(fifo)
+    config = tmp_path / "agent.toml"
+    config.write_text(f'[paths]\nkernel_log = "{fifo}"\n[limits]\ngrace_seconds = 1\n')
+    done = _agent(
+        "run", "kernel_log", "--timeout", "3", *words,
+        RCA_AGENT_CONFIG=str(config), RCA_AGENT_NODE="here",
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("rca-bot: agent: run: kernel_log: timeout: ")
+    assert done.stderr.count("\n") == 1
+    if words:
+        assert json.loads(done.stdout)["status"] == "timeout"
+    else:
+        assert done.stdout.startswith("kernel_log on here: timeout")
+
+
+def test_run_that_answers_that_the_machine_lacks_something_exits_0(tmp_path: Path) -> None:
+    config = tmp_path / "agent.toml"
+    config.write_text("")
+    done = _agent(
+        "run", "process_threads", "--args", '{"service": "none"}', "--json",
+        RCA_AGENT_CONFIG=str(config),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["status"] == "unsupported"
+
+
+def test_run_with_a_longer_window_has_the_time_that_it_takes() -> None:
+    done = _agent("run", "host_network", "--args", '{"window_s": 6}', "--json")
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "ok")
+
+
 def test_run_of_an_unknown_probe_fails_in_one_line() -> None:
     done = _agent("run", "no_such_probe")
     assert (done.returncode, done.stdout) == (1, "")

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from bot.inventory import Inventory, Node
 from bot.sources.node_agent import NodeAgents
 from tests.agent.live_agent import LiveAgent, start_agent
 from tests.agent.live_service import start_service
+from tests.agent.raw_wire import until
 
 ARGS = {"service": "svc", "seconds": 1.0, "tool": "py-spy"}
 
@@ -187,3 +189,70 @@ def test_folder_of_profiles_keeps_only_the_newest(heavy: LiveAgent) -> None:
         _place(heavy, 10, age_seconds=age)
     assert _run(heavy).status is ProbeStatus.OK
     assert len(list(_profiles(heavy).iterdir())) <= 8
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_what_is_no_file_under_a_profiles_name_is_not_fetched(heavy: LiveAgent, kind: str) -> None:
+    """Whoever may write beside the agent could otherwise have it read any file, or wait for ever."""
+    artefact = _place(heavy, 10)
+    path = _profiles(heavy) / artefact["id"]
+    secret = heavy.folder / "secret"
+    secret.write_bytes(path.read_bytes())
+    path.unlink()
+    match kind:
+        case "link":
+            path.symlink_to(secret)
+        case "pipe":
+            os.mkfifo(path)
+        case _:
+            path.mkdir()
+    try:
+        with pytest.raises(EvidenceError, match="no such profile"):
+            _fetch(heavy, artefact)
+    finally:
+        path.rmdir() if kind == "folder" else path.unlink()
+
+
+def test_folder_that_others_may_write_into_takes_no_profile(
+    agent_factory: Callable[..., LiveAgent], tmp_path: Path
+) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    service = start_service(tmp_path / "svc", "idle")
+    try:
+        agent = agent_factory(
+            f'[probes]\nheavy = ["*"]\n[paths]\nartefacts = "{folder}"\n{service.config()}'
+        )
+        result = agent.post("profile", ARGS, approved_by="U0LEAD").json()
+    finally:
+        service.stop()
+    assert (result["status"], result["findings"]) == ("error", [])
+    assert "others may write there" in result["error"]
+    assert list(folder.iterdir()) == []
+
+
+def test_answer_that_nobody_reads_does_not_hold_the_connection(heavy: LiveAgent) -> None:
+    artefact = _place(heavy, 1024 * 1024)
+    host, port = heavy.url.removeprefix("http://").split(":")
+    asked = b""
+    for _ in range(64):
+        token = heavy.token("artefact", {"id": artefact["id"], "offset": 0})
+        head = f"GET /v1/artefacts/{artefact['id']} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
+        asked += f"{head}{token}\r\n\r\n".encode()
+    with socket.create_connection((host, int(port)), timeout=60) as line:
+        own = line.getsockname()[1]
+        line.sendall(asked)
+        until(lambda: _is_open(int(port), own), "the agent has no such connection")
+        # 16 MiB are more than the kernel keeps for both ends, so the agent has to wait for a reader.
+        until(lambda: not _is_open(int(port), own), "the agent still holds the connection")
+    assert heavy.post("host_memory").status_code == 200
+
+
+def _is_open(agent_port: int, caller_port: int) -> bool:
+    """Whether the agent's end of the connection is established."""
+    ends = f":{agent_port:04X}", f":{caller_port:04X}"
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    return any(
+        row[1].endswith(ends[0]) and row[2].endswith(ends[1]) and row[3] == "01" for row in rows
+    )

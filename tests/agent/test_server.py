@@ -9,11 +9,22 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from bot.agent.audit import AuditLog
+from bot.agent.metrics import AgentMetrics
+from bot.agent.runner import ChildRunner
+from bot.agent.serve import probe_catalogue
+from bot.agent.server import AgentServer
+from bot.agent.settings import AgentSettings
+from bot.agent.tokens import TokenCheck
+from bot.probe import Argument, ArgumentKind, args_digest
 from tests.agent.live_agent import LiveAgent
 from tests.agent.live_service import start_service
 
@@ -197,6 +208,13 @@ def test_hanging_probe_times_out_while_the_others_answer(
     assert result["data"]["child"]["at"] == "looking"
 
 
+def test_longer_window_has_the_time_that_it_takes(agent: LiveAgent) -> None:
+    """A window longer than the usual deadline, and no word of a timeout from the caller."""
+    result = agent.post("host_network", {"window_s": 6}).json()
+    assert (result["status"], result["error"]) == ("ok", None)
+    assert result["data"]["window_s"] >= 6
+
+
 def test_own_metrics_count_runs_and_refusals(agent: LiveAgent) -> None:
     agent.post("host_memory")
     agent.post("host_memory", token="x.y.z")
@@ -256,3 +274,40 @@ def test_agent_that_is_told_to_stop_leaves_no_child_behind(
             asking.result()
     assert agent.process.returncode == 0
     assert not Path(f"/proc/{children[0]}").exists()
+
+
+async def test_defect_of_a_probes_own_is_one_audit_line_and_an_answer(tmp_path: Path) -> None:
+    """A plug-in that declares its argument wrongly fails where the arguments are checked."""
+    wrong = Argument(name="x", kind=ArgumentKind.NUMBER, summary="", low="1")  # type: ignore[arg-type]
+    probe = replace(probe_catalogue()["host_memory"], arguments=(wrong,))
+    key = Ed25519PrivateKey.generate()
+    settings = AgentSettings(node="gpu-1")
+    runner = ChildRunner(settings, now=time.time, monotonic=time.monotonic)
+    audit = AuditLog(tmp_path / "audit.jsonl")
+    server = AgentServer(
+        settings,
+        {probe.name: probe},
+        runner,
+        TokenCheck("gpu-1", (key.public_key(),), started_at=0),
+        audit,
+        AgentMetrics(),
+        now=time.time,
+        monotonic=time.monotonic,
+    )
+    now = time.time()
+    claims = {"iss": "rca-bot", "aud": "gpu-1", "sub": "U0", "jti": "a", "iat": now, "exp": now + 9}
+    args = {"x": 2}
+    claims |= {"probe": probe.name, "args_sha256": args_digest(args)}
+    token = jwt.encode(claims, key, algorithm="EdDSA")
+    transport = httpx.ASGITransport(server.app(), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://agent") as client:
+        answer = await client.post(
+            f"/v1/probes/{probe.name}",
+            json={"args": args},
+            headers={"Authorization": f"Bearer {token}"},
+        )
+    await runner.close()
+    audit.close()
+    assert (answer.status_code, answer.json()["reason"]) == (500, "agent_fault")
+    [line] = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert (line["outcome"], line["reason"]) == ("refused", "agent_fault")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import signal
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from bot.errors import ConfigError
 from bot.inventory import Inventory, Node
 from bot.settings import load_settings
 from tests.agent.live_agent import LiveAgent
+from tests.agent.raw_wire import until
 
 
 def _certificate(folder: Path, name: str) -> tuple[Path, Path]:
@@ -70,6 +72,29 @@ def test_agent_serves_over_tls(agent_factory: Callable[..., LiveAgent], tmp_path
     assert _ask(agent, ssl.create_default_context(cafile=str(certificate))) == 200
     with pytest.raises(httpx.ConnectError):
         _ask(agent, ssl.create_default_context())
+
+
+def test_certificate_is_read_anew_on_sighup_and_a_faulty_one_changes_nothing(
+    agent_factory: Callable[..., LiveAgent], tmp_path: Path
+) -> None:
+    certificate, key = _certificate(tmp_path, "server")
+    first = ssl.create_default_context(cafile=str(certificate))
+    agent = agent_factory(RCA_AGENT_TLS_CERT=str(certificate), RCA_AGENT_TLS_KEY=str(key))
+    log = agent.folder / "agent.log"
+    other, other_key = _certificate(tmp_path, "other")
+    second = ssl.create_default_context(cafile=str(other))
+    certificate.write_bytes(other.read_bytes())
+    agent.process.send_signal(signal.SIGHUP)
+    until(
+        lambda: "event=not_reloaded" in log.read_text(), "no word of the pair that does not match"
+    )
+    assert _ask(agent, first) == 200
+    key.write_bytes(other_key.read_bytes())
+    agent.process.send_signal(signal.SIGHUP)
+    until(lambda: "event=reloaded" in log.read_text(), "no word of the reload")
+    assert _ask(agent, second) == 200
+    with pytest.raises(httpx.ConnectError):
+        _ask(agent, first)
 
 
 def test_certificate_and_key_that_do_not_match_stop_the_start(

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import base64
+import concurrent.futures
 import hashlib
 import hmac
 import json
+import math
+import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from bot.agent.keys import write_key_pair
 from bot.agent.serve import probe_catalogue
+from bot.agent.tokens import Refusal, TokenCheck, TokenRefused
 from bot.probe import Argument, ArgumentKind, Probe
 from tests.agent.live_agent import LiveAgent
+from tests.agent.raw_wire import until
 
 CHEAP = "host_memory"
+ENDLESS_NUMBER = b'{"alg": ' + b"9" * 6000 + b"}"
 
 
 def _part(value: dict[str, Any] | bytes) -> str:
@@ -39,6 +48,23 @@ def _hmac_with_public_key(agent: LiveAgent) -> str:
 
 def _other_key(agent: LiveAgent) -> str:
     return jwt.encode(agent.claims(CHEAP, {}), Ed25519PrivateKey.generate(), algorithm="EdDSA")
+
+
+def _with_header(agent: LiveAgent, **header: Any) -> str:
+    key = load_pem_private_key(agent.key_pem.encode(), password=None)
+    return jwt.encode(agent.claims(CHEAP, {}), key, algorithm="EdDSA", headers=header)  # type: ignore[arg-type]
+
+
+def _own_key_in_header(agent: LiveAgent) -> str:
+    """Names the key that is to be trusted, by path, by address and by value."""
+    key = Ed25519PrivateKey.generate()
+    point = key.public_key().public_bytes_raw()
+    header = {
+        "kid": "../../../proc/self/environ",
+        "jku": "http://127.0.0.1:1/keys",
+        "jwk": {"kty": "OKP", "crv": "Ed25519", "x": _part(point)},
+    }
+    return jwt.encode(agent.claims(CHEAP, {}), key, algorithm="EdDSA", headers=header)
 
 
 Forge = Callable[[LiveAgent], str]
@@ -69,6 +95,33 @@ ATTACKS: dict[str, tuple[Forge, int, str]] = {
         lambda a: a.token(CHEAP, {}, iat=time.time() - 3600, exp=time.time() + 1),
         401,
         "lifetime_too_long",
+    ),
+    "time-no-float-holds": (lambda a: a.token(CHEAP, {}, exp=10**400), 401, "missing_claim"),
+    "time-before-all": (lambda a: a.token(CHEAP, {}, iat=-(10**400)), 401, "missing_claim"),
+    "endless": (lambda a: a.token(CHEAP, {}, exp=math.inf), 401, "missing_claim"),
+    "issued-after-expiry": (
+        lambda a: a.token(CHEAP, {}, iat=time.time() + 60, exp=time.time() + 30),
+        401,
+        "issued_in_future",
+    ),
+    "critical-header": (lambda a: _with_header(a, crit=["b64"]), 401, "malformed_token"),
+    "payload-left-out": (
+        lambda a: _with_header(a, b64=False, crit=["b64"]),
+        401,
+        "malformed_token",
+    ),
+    "key-id-no-text": (
+        lambda _: f"{_part({'alg': 'EdDSA', 'kid': 1})}.e30.x",
+        401,
+        "malformed_token",
+    ),
+    "algorithm-as-list": (lambda _: f"{_part({'alg': ['EdDSA']})}.e30.x", 401, "malformed_token"),
+    "key-in-the-token": (_own_key_in_header, 401, "bad_signature"),
+    "nested-10,000-deep": (lambda _: f"{_part(b'[' * 10_000)}.e30.x", 401, "malformed_token"),
+    "endless-number": (
+        lambda _: f"{_part(ENDLESS_NUMBER)}.e30.x",
+        401,
+        "malformed_token",
     ),
     "no-expiry": (lambda a: a.token(CHEAP, {}, exp=None), 401, "missing_claim"),
     "no-id": (lambda a: a.token(CHEAP, {}, jti=None), 401, "missing_claim"),
@@ -147,6 +200,79 @@ def test_two_public_keys_at_once_let_a_key_be_rotated(
     rotated = agent_factory(name="new", RCA_AGENT_PUBLIC_KEYS=str(both))
     assert rotated.post(CHEAP).status_code == 200
     assert rotated.post(CHEAP, token=old.token(CHEAP, {})).status_code == 200
+
+
+def test_token_sent_over_two_connections_at_once_runs_once(agent: LiveAgent) -> None:
+    for _ in range(5):
+        token = agent.token(CHEAP, {})
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(agent.post, CHEAP, token=token) for _ in range(4)]
+            codes = sorted(one.result().status_code for one in asked)
+        assert codes == [200, 401, 401, 401]
+
+
+def test_used_token_stays_used_when_the_clock_is_set_back() -> None:
+    """Its id is forgotten once it has expired; by a clock set back it is valid again."""
+    key = Ed25519PrivateKey.generate()
+    check = TokenCheck("gpu-1", (key.public_key(),), started_at=0)
+
+    def token(issued: float, name: str) -> str:
+        claims = {"iss": "rca-bot", "aud": "gpu-1", "sub": "U0", "jti": name}
+        signed = jwt.encode(claims | {"iat": issued, "exp": issued + 30}, key, algorithm="EdDSA")
+        return f"Bearer {signed}"
+
+    used = token(1000, "a")
+    check.check(used, 1001)
+    check.check(token(1040, "b"), 1041)
+    with pytest.raises(TokenRefused) as caught:
+        check.check(used, 1002)
+    assert caught.value.refusal is Refusal.REPLAYED
+    check.check(token(1042, "c"), 1043)
+
+
+def test_whole_numbers_that_no_float_holds_are_wrong_arguments(agent: LiveAgent) -> None:
+    before = len(agent.audit())
+    for probe, args in (
+        ("host_cpu", {"window_s": 10**400}),
+        ("host_cpu", {"window_s": -(10**400)}),
+        ("gpu_state", {"gpus": [10**400]}),
+        ("process_stacks", {"service": "svc", "samples": 10**400}),
+    ):
+        assert agent.post(probe, args).status_code == 400, args
+    assert [line["reason"] for line in agent.audit()[before:]] == ["bad_args"] * 4
+
+
+def test_keys_are_read_anew_on_sighup_and_faulty_ones_change_nothing(
+    agent_factory: Callable[..., LiveAgent], tmp_path: Path
+) -> None:
+    agent = agent_factory()
+    private, public = write_key_pair(tmp_path / "next")
+    new_key = load_pem_private_key(private.read_bytes(), password=None)
+    trusted, old_keys = agent.folder / "rca-agent.pub", agent.public_pem
+    log = agent.folder / "agent.log"
+
+    def status(key: Any = None) -> int:
+        claims = agent.claims(CHEAP, {})
+        token = None if key is None else jwt.encode(claims, key, algorithm="EdDSA")
+        return agent.post(CHEAP, token=token).status_code
+
+    def reload(keys: bytes, word: str) -> None:
+        before = log.read_text().count(f"event={word}")
+        trusted.write_bytes(keys)
+        agent.process.send_signal(signal.SIGHUP)
+        until(lambda: log.read_text().count(f"event={word}") > before, word)
+
+    assert (status(), status(new_key)) == (200, 401)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        under_way = pool.submit(agent.post, "host_cpu", {"window_s": 2})
+        until(lambda: agent.audit()[-1]["probe"] == "host_cpu", "the request did not arrive")
+        reload(old_keys + public.read_bytes(), "reloaded")
+        assert (status(), status(new_key)) == (200, 200)
+        reload(public.read_bytes(), "reloaded")
+        assert under_way.result().json()["status"] == "ok"
+    assert (status(), status(new_key)) == (401, 200)
+    reload(b"no key in here", "not_reloaded")
+    assert (status(), status(new_key)) == (401, 200)
 
 
 HOSTILE = (

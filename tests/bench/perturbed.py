@@ -19,6 +19,7 @@ from bot.cause import Catalogue
 from bot.diagnosis.knowledge import load_causes, shipped_causes
 from bot.diagnosis.symptoms import find_incident
 from bot.domain.hypothesis import NOT_ESTABLISHED, Diagnosis
+from tests.bench import other_style as style
 from tests.bench import perturbations as ways
 from tests.bench.diagnosis import Recorded, figures, judge_all, record
 
@@ -55,6 +56,9 @@ def all_ways(catalogue: Catalogue) -> dict[str, ways.Perturbation]:
         "no change log": ways.without("events", changes=()),
         "decoy deploys": ways.decoy_deploys,
         "bystanders": ways.bystanders,
+        "alert in English": style.alerted("en"),
+        "alert in Chinese": style.alerted("zh-CN"),
+        "recording rules": style.recorded_only(catalogue.signals),
         "no history": lambda collected, _, __: replace(collected, history={}),
     }
 

@@ -6,7 +6,6 @@ import importlib
 import json
 import pkgutil
 import threading
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from bot.errors import EvidenceError, Reason, StoreError
 from bot.source import Answer, Connection, HttpSource
 from bot.sources.changes import RecordedChanges
 from tests.conftest import free_port
+from tests.waiting import PATIENCE_SECONDS
 
 AT = datetime(2026, 11, 30, 8, 15, tzinfo=UTC)
 WINDOW = Window.before(AT, 600)
@@ -57,7 +57,7 @@ class Server:
     def __init__(self) -> None:
         self.status = 200
         self.body: bytes = b"{}"
-        self.delay = 0.0
+        self.is_silent = False
         self.seen: list[str] = []
         self.released = threading.Event()
         outer = self
@@ -65,8 +65,8 @@ class Server:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 outer.seen.append(self.headers.get("Authorization", ""))
-                if outer.delay:
-                    outer.released.wait(outer.delay)
+                if outer.is_silent:
+                    outer.released.wait(PATIENCE_SECONDS)
                 self.send_response(outer.status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(outer.body)))
@@ -103,10 +103,11 @@ def server() -> Iterator[Server]:
 
 @asynccontextmanager
 async def opened(name: str, url: str) -> AsyncIterator[Callable[..., Awaitable[Answer[Any]]]]:
-    async with httpx.AsyncClient(trust_env=False) as http:
+    # Without a deadline of its own: only the source's may end a call.
+    async with httpx.AsyncClient(trust_env=False, timeout=None) as http:
         client: Any = SOURCES[name].connect(Connection(url=url, http=http, token=TOKEN))
 
-        async def ask(timeout_seconds: float = 5.0) -> Answer[Any]:
+        async def ask(timeout_seconds: float = PATIENCE_SECONDS) -> Answer[Any]:
             answer: Answer[Any]
             if hasattr(client, "range"):
                 answer = await client.range(
@@ -146,38 +147,38 @@ async def test_nothing_listens_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(SOURCES))
 async def test_slow_server_ends_at_the_deadline(name: str, server: Server) -> None:
-    server.delay = 20.0
+    server.is_silent = True
     server.answer(EMPTY[name])
-    started = time.monotonic()
     async with opened(name, server.url) as ask:
         with pytest.raises(EvidenceError) as raised:
             await ask(0.4)
-        took = time.monotonic() - started
         server.released.set()
     assert raised.value.reason is Reason.TIMEOUT
-    assert took < 4
 
 
 @pytest.mark.parametrize("name", sorted(SOURCES))
 @pytest.mark.parametrize(
-    ("status", "reason"),
+    ("status", "reason", "advice"),
     [
-        (401, Reason.UNAUTHORISED),
-        (403, Reason.UNAUTHORISED),
-        (429, Reason.RATE_LIMITED),
-        (400, Reason.MALFORMED),
-        (500, Reason.REFUSED),
-        (503, Reason.REFUSED),
+        (401, Reason.UNAUTHORISED, "credentials"),
+        (403, Reason.UNAUTHORISED, "credentials"),
+        (429, Reason.RATE_LIMITED, "later"),
+        (400, Reason.MALFORMED, "query"),
+        (404, Reason.NOT_FOUND, "address"),
+        (500, Reason.REFUSED, "not available now"),
+        (503, Reason.REFUSED, "not available now"),
     ],
 )
-async def test_each_status_has_its_reason_and_hides_the_token(
-    name: str, status: int, reason: Reason, server: Server
+async def test_each_status_has_its_reason_and_advice_and_hides_the_token(
+    name: str, status: int, reason: Reason, advice: str, server: Server
 ) -> None:
     server.answer({"status": "error", "error": "no"}, status)
     async with opened(name, server.url) as ask:
         with pytest.raises(EvidenceError) as raised:
             await ask()
     assert raised.value.reason is reason
+    assert f"answered {status}" in str(raised.value)
+    assert advice in str(raised.value).partition("; ")[2]
     assert TOKEN not in str(raised.value)
     assert "query=" not in str(raised.value)
     assert server.seen == [f"Bearer {TOKEN}"], "asked once, without retries of its own"
@@ -229,12 +230,12 @@ def change(name: str, at: datetime) -> Change:
 async def test_changes_come_once_and_in_order() -> None:
     late, early = change("c-2", AT), change("c-1", WINDOW.start)
     source = RecordedChanges(Store([late, early, late]))
-    answer = await source.changes(WINDOW, timeout_seconds=1)
+    answer = await source.changes(WINDOW, timeout_seconds=PATIENCE_SECONDS)
     assert [item.id for item in answer.items] == ["c-1", "c-2"]
 
 
 async def test_change_store_down_is_an_evidence_error() -> None:
     source = RecordedChanges(Store([], StoreError("redis: refused", reason=Reason.REFUSED)))
     with pytest.raises(EvidenceError) as raised:
-        await source.changes(WINDOW, timeout_seconds=1)
+        await source.changes(WINDOW, timeout_seconds=PATIENCE_SECONDS)
     assert raised.value.reason is Reason.REFUSED

@@ -15,6 +15,7 @@ from bot.target import Means, Target
 from bot.targets import _git_commands, _http, targets
 from tests.targets.rig import NOW, Memory, deliver, parcel, settings_of
 from tests.targets.servers import TOKEN
+from tests.waiting import PATIENCE_SECONDS
 
 KNOWN = collect(bot.targets, Target)
 every = pytest.mark.parametrize("target", KNOWN.values(), ids=list(KNOWN))
@@ -69,7 +70,7 @@ async def test_server_that_never_answers_is_given_up_in_time(target, tmp_path, m
         silent.listen()  # the system takes the connection, and nobody ever reads it
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         settings = settings_of(tmp_path, target.name, lines_for(target, url))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             with pytest.raises(DeliveryError) as caught:
                 await deliver(settings, target.name, parcel(target.name), Memory())
     assert caught.value.reason is Reason.TIMEOUT

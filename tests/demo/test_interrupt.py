@@ -7,12 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.demo.processes import left_over
+from tests.waiting import PATIENCE_SECONDS
 
 
-@pytest.mark.timeout(240)
 def test_interrupted_demo_leaves_no_process_behind(tmp_path: Path) -> None:
     demo = subprocess.Popen(
         [
@@ -33,7 +31,7 @@ def test_interrupted_demo_leaves_no_process_behind(tmp_path: Path) -> None:
     assert left_over(tmp_path) != []
 
     demo.send_signal(signal.SIGTERM)
-    demo.wait(90)
+    demo.wait(PATIENCE_SECONDS)
     demo.stdout.close()
 
     assert left_over(tmp_path) == []

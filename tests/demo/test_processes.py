@@ -6,8 +6,10 @@ import httpx
 import psutil
 import pytest
 
-from bot.demo.processes import Program, RunningProgram, free_ports, is_free
+from bot.demo.processes import Program, RunningProgram, is_free
 from bot.errors import BotError
+from tests.conftest import free_port
+from tests.waiting import PATIENCE_SECONDS
 
 SERVE = "import http.server, sys; http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), http.server.SimpleHTTPRequestHandler).serve_forever()"
 
@@ -22,7 +24,7 @@ def program(tmp_path: Path, code: str, *arguments: str, **more: object) -> Progr
 
 
 async def test_program_that_answers_is_ready_and_is_gone_after_stop(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
+    port = free_port()
     wanted = program(tmp_path, SERVE, str(port), ready_url=f"http://127.0.0.1:{port}/")
     running = RunningProgram(wanted)
     try:
@@ -53,7 +55,7 @@ async def test_program_that_never_answers_is_given_up_at_its_deadline(tmp_path: 
     running = RunningProgram(
         program(
             tmp_path,
-            "import time; time.sleep(60)",
+            "import time; time.sleep(600)",
             ready_url="http://127.0.0.1:1/",
             start_seconds=0.5,
         )
@@ -67,7 +69,7 @@ async def test_program_that_never_answers_is_given_up_at_its_deadline(tmp_path: 
 
 
 def test_program_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
-    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
     running = RunningProgram(program(tmp_path, deaf, stop_seconds=0.5))
     log = tmp_path / "sample.out"
     while not log.read_text():
@@ -87,7 +89,7 @@ def test_settings_of_another_bot_do_not_reach_the_programs(
     show = "import os; print(sorted(k for k in os.environ if k in ('RCA_PORT', 'REDIS_URL', 'KEPT', 'RCA_OWN')))"
     running = RunningProgram(program(tmp_path, show, environment={"RCA_OWN": "x"}))
 
-    running._process.wait(10)
+    running._process.wait(PATIENCE_SECONDS)
 
     assert (tmp_path / "sample.out").read_text().strip() == "['KEPT', 'RCA_OWN']"
 
@@ -113,9 +115,9 @@ def test_neighbour_ends_with_its_parent(tmp_path: Path) -> None:
         assert child.is_running()
 
     process.kill()
-    process.wait(10)
+    process.wait(PATIENCE_SECONDS)
     process.stdin.close()
     process.stdout.close()
 
-    gone, alive = psutil.wait_procs([child], timeout=10)
+    gone, alive = psutil.wait_procs([child], timeout=PATIENCE_SECONDS)
     assert (len(gone), alive) == (1, [])

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.device.kernel_log import parse_line, read_kernel_log, record_lines
+from bot.device.files import READ_LIMIT_BYTES
+from bot.device.kernel_log import MAX_RECORDS, newest, parse_line, read_kernel_log, record_lines
 from bot.device.xid import xid_events
 from bot.errors import ProbeError
 
@@ -86,6 +87,27 @@ def test_same_code_at_another_second_is_counted_again_without_an_uptime_too() ->
     line = "[Fri Mar  6 11:43:{:02} 2026] NVRM: Xid (PCI:0000:CB:00): 13, pid=7, name=a, Graphics"
     events = xid_events(parse_line(line.format(second)) for second in (9, 9, 9, 30, 58))
     assert [event.lines for event in events] == [3, 1, 1]
+
+
+def test_long_log_is_read_from_its_end(tmp_path: Path) -> None:
+    """An incident is told by the newest lines; a file of months holds more than is read."""
+    path = tmp_path / "kern.log"
+    filler = "[1.0] usb 1-1: new device\n" * (READ_LIMIT_BYTES // 20)
+    path.write_text(filler + "[99.0] NVRM: Xid (PCI:0000:5d:00): 79, pid=7, name=a, GPU\n")
+    assert path.stat().st_size > READ_LIMIT_BYTES
+    lines = read_kernel_log(path)
+    assert [event.code for event in xid_events(lines)] == [79]
+    assert {line.text for line in lines[:-1]} == {"usb 1-1: new device"}
+
+
+def test_records_beyond_the_bound_are_the_oldest() -> None:
+    records = (f"6,{number},{number},-;line {number}\n" for number in range(MAX_RECORDS + 5))
+    kept = newest(records)
+    assert len(kept) == MAX_RECORDS
+    assert (kept[0].startswith("6,5,"), kept[-1].startswith(f"6,{MAX_RECORDS + 4},")) == (
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize(

@@ -228,11 +228,16 @@ async def test_process_on_the_gpu_is_the_services_or_a_stranger(library: Standin
     with subprocess.Popen(["sleep", "60"]) as process:
         pidfile = library.path.with_name("svc.pid")
         pidfile.write_text(str(process.pid))
+        # As on a host: whether this machine's first process is one is not what is asked.
+        host = library.path.with_name("proc")
+        host.mkdir()
+        for name in ("stat", "uptime", str(os.getpid()), str(process.pid)):
+            (host / name).symlink_to(f"/proc/{name}")
         services = {"svc": ServiceTarget(name="svc", pidfile=pidfile)}
         library.tell(all={"count": 1, "pid": os.getpid()})
-        stranger = await _look(library, "gpu_processes", services=services)
+        stranger = await _look(library, "gpu_processes", services=services, proc_root=host)
         library.tell(all={"count": 1, "pid": process.pid})
-        expected = await _look(library, "gpu_processes", services=services)
+        expected = await _look(library, "gpu_processes", services=services, proc_root=host)
         process.kill()
     assert _ids(stranger) == ["gpu.foreign_process"]
     assert _ids(expected) == ["gpu.processes_expected"]
@@ -248,18 +253,38 @@ async def test_process_that_ended_between_listing_and_reading_is_no_crash(
     assert result.status is ProbeStatus.OK
 
 
-async def test_table_is_read_again_while_the_library_is_loaded(library: StandinLibrary) -> None:
-    """A card that gets lost between the two samples of one run."""
+async def _look_while(library: StandinLibrary, probe: str, change: dict[str, Any]) -> ProbeResult:
+    """A run whose table is replaced while it waits between its samples."""
     runner = ChildRunner(
         AgentSettings(node="n", nvml_library=str(library.path)),
         now=time.time,
         monotonic=time.monotonic,
     )
-    run = asyncio.create_task(runner.run(PROBES["gpu_state"], {}, 10.0))
-    deadline = time.monotonic() + 5
+    run = asyncio.create_task(runner.run(PROBES[probe], {}, 30.0))
+    deadline = time.monotonic() + 30
     while not any(child.mark == "window" for child in runner._children):
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
-    library.tell(all={"count": 8}, gpus={"0": {"code": {"nvmlDeviceGetFieldValues": 15}}})
-    assert "gpu.lost" in _ids(await run)
+    library.tell(**change)
+    result = await run
     await runner.close()
+    return result
+
+
+async def test_table_is_read_again_while_the_library_is_loaded(library: StandinLibrary) -> None:
+    """A card that gets lost between the two samples of one run."""
+    gone = {"0": {"code": {"nvmlDeviceGetFieldValues": 15}}}
+    result = await _look_while(library, "gpu_state", {"all": {"count": 8}, "gpus": gone})
+    assert "gpu.lost" in _ids(result)
+
+
+async def test_card_that_was_idle_at_one_look_is_not_judged_by_its_generation(
+    library: StandinLibrary,
+) -> None:
+    """It may just be going down to Gen1: only a card that was loaded at every look is judged."""
+    low = {"count": 1, "pcie_generation": 1}
+    library.tell(all=low)
+    assert _ids(await _look(library, "gpu_link")) == ["gpu.pcie_gen_degraded"]
+    result = await _look_while(library, "gpu_link", {"all": {**low, "utilization": 0}})
+    assert _ids(result) == []
+    assert "looks only at Gen1" in result.data["not_checked"][0]

@@ -78,7 +78,7 @@ def test_a_step_within_the_noise_of_a_restless_time_is_unknown_not_calm() -> Non
 
 def test_what_people_declare_counts_as_seen_but_proves_nothing() -> None:
     lines = [
-        line(f"{at} CUDA out of memory: 17.35 GiB is reserved by PyTorch but unallocated")
+        line(f"{at} allocation retried: 17.35 GiB is reserved by PyTorch but unallocated")
         for at in range(3)
     ]
     quiet = world(lines=lines)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import subprocess
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import httpx
 import pytest
@@ -22,8 +20,8 @@ from bot.domain.text import Localized
 from bot.inventory import Inventory, Service
 from bot.source import Answer, Connection, LogLine
 from bot.sources.prometheus import Prometheus
-from tests.conftest import free_port
 from tests.diagnosis.worlds import CATALOGUE
+from tests.sources.real_prometheus import serving, wait_ready
 
 START = datetime(2026, 3, 4, 1, 0, tzinfo=UTC)
 Steps = tuple[tuple[float, int], ...]
@@ -156,35 +154,15 @@ def minutes(site: Site) -> int:
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """One real server with the blocks of all sites."""
-    home = tmp_path_factory.mktemp("tsdb")
-    families: dict[str, list[str]] = {}
-    for service, site in SITES.items():
-        for name, steps in site.series.items():
-            series = name.replace("{s}", service)
-            values = [value for value, count in steps for _ in range(count)]
-            families.setdefault(series.partition("{")[0], []).extend(
-                f"{series} {value} {START.timestamp() + 60 * at:.0f}"
-                for at, value in enumerate(values)
-            )
-    text = [
-        line for name in sorted(families) for line in (f"# TYPE {name} unknown", *families[name])
+    samples = [
+        f"{name.replace('{s}', service)} {value} {START.timestamp() + 60 * at:.0f}"
+        for service, site in SITES.items()
+        for name, steps in site.series.items()
+        for at, value in enumerate(value for value, count in steps for _ in range(count))
     ]
-    source = home / "series.om"
-    source.write_text("\n".join([*text, "# EOF", ""]))
-    subprocess.run(
-        ["promtool", "tsdb", "create-blocks-from", "--max-block-duration=24h", "openmetrics", "-q", source, home / "data"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    (home / "prometheus.yml").write_text("scrape_configs: []\n")
-    port = free_port()
-    server = subprocess.Popen(
-        ["prometheus", f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/data",
-         f"--web.listen-address=127.0.0.1:{port}", "--storage.tsdb.retention.time=100y"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    yield f"http://127.0.0.1:{port}"
-    server.terminate()
-    server.wait()
+    with serving(tmp_path_factory.mktemp("tsdb"), samples) as url:
+        wait_ready(url)
+        yield url
 
 
 class PodLogs:
@@ -229,28 +207,16 @@ class Changes:
         return [change for change in self._found if start <= change.at <= end]
 
 
-@asynccontextmanager
-async def ready(url: str) -> AsyncIterator[httpx.AsyncClient]:
+async def diagnosed(url: str, service: str, site: Site, *, is_declared: bool = True) -> Diagnosis:
+    alert = Symptom(id="alert", summary=Localized.verbatim(site.alert))
     async with httpx.AsyncClient(trust_env=False) as http:
-        for _ in range(200):
-            try:
-                if (await http.get(f"{url}/-/ready")).status_code == 200:
-                    break
-            except httpx.HTTPError:
-                pass
-            await asyncio.sleep(0.05)
-        yield http
-
-
-async def diagnosed(url: str, service: str, site: Site) -> Diagnosis:
-    async with ready(url) as http:
         metrics = Prometheus(Connection(url=url, http=http))
         try:
             return await diagnose(
                 DiagnosisRequest(
                     service=service,
                     at=START + timedelta(minutes=minutes(site) - 1),
-                    symptoms=(Symptom(id="alert", summary=Localized.verbatim(site.alert)),),
+                    symptoms=(alert,) if is_declared else (),
                     deadline_seconds=30,
                 ),
                 DiagnosisPorts(
@@ -280,6 +246,14 @@ async def test_the_cause_is_found_by_pod_labels_and_recording_rules(
     assert not blamed & set(site.never)
 
 
+@pytest.mark.parametrize("service", ["speech", "answer"])
+async def test_what_logs_and_peers_show_needs_no_alert(service: str, prometheus: str) -> None:
+    found = await diagnosed(prometheus, service, SITES[service], is_declared=False)
+    assert found.symptoms
+    assert found.hypotheses[0].cause == SITES[service].cause
+    assert found.hypotheses[0].probability > 0.5
+
+
 async def test_a_harmless_release_is_not_named_beside_the_change_that_did_it(
     prometheus: str,
 ) -> None:
@@ -294,6 +268,24 @@ async def test_a_harmless_release_is_not_named_beside_the_change_that_did_it(
         if name in item.query
     }
     assert set(order) == {"prompt_tokens", "preemptions"}
+
+
+@pytest.mark.parametrize(("rule", "signal"), [("mean", "latency.client"), ("p95", "latency.tail")])
+async def test_latency_is_seen_whichever_rule_a_site_records_of_it(
+    tmp_path: Path, rule: str, signal: str
+) -> None:
+    steps = ((0.08, 30), (0.6, 20))
+    site = Site(alert="", cause="", series={f"svc:latency_seconds:{rule}{{{OWN}}}": steps})
+    samples = [
+        f'svc:latency_seconds:{rule}{{service="front"}} {value} {START.timestamp() + 60 * at:.0f}'
+        for at, value in enumerate(value for value, count in steps for _ in range(count))
+    ]
+    with serving(tmp_path, samples) as url:
+        wait_ready(url)
+        found = await diagnosed(url, "front", site, is_declared=False)
+    assert [item.id for item in found.symptoms] == ["latency"]
+    assert "80 ms → 600 ms" in found.symptoms[0].summary.en
+    assert [item.plugin for item in found.evidence if item.is_abnormal] == [signal]
 
 
 async def test_the_gpu_exporters_own_pod_is_never_the_workload(prometheus: str) -> None:

@@ -196,6 +196,51 @@ async def test_accepted_files_and_the_patch_hold_what_was_accepted(door, tmp_pat
     assert await door.services.shelf.faults() == []
 
 
+async def test_accepted_monitoring_files_can_be_taken_back_and_their_history_says_so(door, replica):
+    name, path = "monitoring/inc-1-x", "monitoring/inc-1-x.rules.yml"
+    why = Localized("why", "为何")
+    proposed = [
+        (
+            ChecklistChange(
+                n=n, checklist=name, diff=diff_of(path, "", text), kind=ProposalKind.ALERT
+            ),
+            why,
+        )
+        for n, text in enumerate(("groups: []\n", "groups: [1]\n"), 1)
+    ]
+    await door.services.checklists.propose("INC-1", proposed, via("p"))
+    await door.services.checklists.accept("INC-1", 1, via("a"))
+    await door.services.checklists.accept("INC-1", 2, via("b"))
+    assert await replica.services.shelf.accepted() == {path: b"groups: [1]\n"}
+    done = await door.services.checklists.roll_back("INC-1", name, 1, "fires at night", via("r"))
+    assert (done.name, done.version) == (name, 3)
+    assert await replica.services.shelf.accepted() == {path: b"groups: []\n"}
+    await door.services.checklists.roll_back("INC-1", name, 0, "of no use", via("r2"))
+    assert await replica.services.shelf.accepted() == {}
+    assert await replica.services.shelf.patch() == ""
+    made = await replica.services.shelf.edition_of(name)
+    assert [(item.op.value, item.to) for item in made.versions][2:] == [
+        ("rolled_back", 1),
+        ("rolled_back", 0),
+    ]
+    assert any("of no use" in text for text in await door.texts())
+    with pytest.raises(CommandError, match="no checklist"):
+        await door.services.checklists.roll_back("INC-1", "monitoring/none", 0, "x", via("r3"))
+
+
+async def test_lines_of_accepted_monitoring_files_are_told_by_who_brought_them(door):
+    name = "monitoring/inc-1-x"
+    rule = diff_of("monitoring/inc-1-x.rules.yml", "", "groups: []\n")
+    check = diff_of("monitoring/inc-1-x.test.yml", "", "tests: []\n")
+    alert = ChecklistChange(n=1, checklist=name, diff=rule + check, kind=ProposalKind.ALERT)
+    await door.services.checklists.propose("INC-1", [(alert, Localized("w", "w"))], via("p"))
+    await door.services.checklists.accept("INC-1", 1, via("a", "U0SRE"))
+    made = await door.services.shelf.edition_of(name)
+    assert {line.version.by for line in made.lines if line.version} == {"U0SRE"}
+    assert {"groups: []", "tests: []"} <= {line.text for line in made.lines}
+    assert (made.number, made.patch) == (1, rule + check)
+
+
 async def test_proposals_of_one_incident_can_be_accepted_in_any_order(door):
     last, first = LIST.items[-1].id, LIST.items[0].id
     order = change("", text=moved(LIST, last, first))

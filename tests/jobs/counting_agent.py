@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import json
+import math
 import threading
+import time
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,12 +19,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 class CountingAgent:
     """Speaks the agent's route for probes on a free loopback port; use it as a context manager.
 
-    asked: how often each probe was run, by node and name.
+    asked: how often each probe was run, by node and name. soonest_again: the least seconds between two runs of one.
     """
 
     def __init__(self, nodes: tuple[str, ...] = ("gpu-1", "gpu-2")) -> None:
         self.nodes = nodes
         self.asked: collections.Counter[tuple[str, str]] = collections.Counter()
+        self.soonest_again = math.inf
+        self._asked_at: dict[tuple[str, str], float] = {}
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -40,6 +44,10 @@ class CountingAgent:
     def count(self, node: str, probe: str) -> None:
         """One run."""
         with self._lock:
+            now = time.monotonic()
+            since = now - self._asked_at.get((node, probe), -math.inf)
+            self.soonest_again = min(self.soonest_again, since)
+            self._asked_at[node, probe] = now
             self.asked[node, probe] += 1
 
     @property

@@ -22,6 +22,7 @@ from bot.source import Answer
 from bot.store import queue
 from bot.store.queue import Queue
 from bot.store.transaction import Batch
+from tests.waiting import until
 from tests.web.door import NOW, opened, payload
 
 
@@ -159,11 +160,12 @@ async def test_a_timer_survives_a_restart_and_two_replicas_send_it_once(redis_ur
             for door in (one, other)
         ]
         running = [asyncio.create_task(worker.run()) for worker in workers]
-        async with asyncio.timeout(20):
-            while await entries(one) == []:
-                await asyncio.sleep(0.02)
-            while await one.services.queue.depth(one.now[0]) > 0:
-                await asyncio.sleep(0.02)
+        await until(lambda: entries(one), "the follow-up is sent")
+
+        async def is_idle():
+            return await one.services.queue.depth(one.now[0]) == 0
+
+        await until(is_idle, "the queue is empty")
         for worker in workers:
             worker.stop()
         await asyncio.gather(*running)

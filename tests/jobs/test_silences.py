@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import subprocess
-import time
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -20,6 +19,7 @@ from bot.sources.alertmanager import Alertmanager
 from bot.store import queue
 from bot.store.transaction import Batch
 from tests.conftest import free_port
+from tests.waiting import wait_until
 from tests.web.door import opened
 
 CONFIG = "route: {receiver: nobody}\nreceivers: [{name: nobody}]\n"
@@ -46,18 +46,14 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        deadline = time.monotonic() + 30
-        while True:
-            try:
-                httpx.get(f"{self.url}/-/ready", trust_env=False).raise_for_status()
-                return
-            except httpx.HTTPError:
-                assert time.monotonic() < deadline, "Alertmanager did not come up"
-                time.sleep(0.02)
+        wait_until(
+            lambda: httpx.get(f"{self.url}/-/ready", trust_env=False).is_success,
+            "Alertmanager is up",
+        )
 
     def stop(self):
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait()
 
     def call(self, method, path, body=None):
         answer = httpx.request(method, f"{self.url}{path}", json=body, trust_env=False)

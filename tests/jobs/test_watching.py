@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,6 +28,7 @@ from bot.jobs.watching import watch_proposals
 from bot.source import Connection
 from bot.sources.prometheus import Prometheus
 from tests.conftest import free_port
+from tests.waiting import PATIENCE_SECONDS, wait_until
 from tests.web.door import NOW, Door, opened
 
 SERVICE = "translate-api"
@@ -79,19 +79,13 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     url = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + 20
-    with httpx.Client(trust_env=False) as client:
-        while time.monotonic() < deadline:
-            try:
-                if client.get(f"{url}/-/ready").status_code == 200:
-                    break
-            except httpx.HTTPError:
-                time.sleep(0.05)
-        else:
-            raise AssertionError("prometheus did not come up")
-    yield url
-    server.terminate()
-    server.wait(15)
+    try:
+        with httpx.Client(trust_env=False) as client:
+            wait_until(lambda: client.get(f"{url}/-/ready").is_success, "prometheus is up")
+        yield url
+    finally:
+        server.terminate()
+        server.wait(PATIENCE_SECONDS)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from bot.jobs.worker import Done, Worker
 from bot.store import queue
 from bot.store.queue import Job, Queue
 from bot.store.transaction import Batch, Store
+from tests.waiting import PATIENCE_SECONDS
 
 
 def now():
@@ -32,7 +33,7 @@ async def put(store, *jobs):
 async def work(store, handlers, until, **more):
     worker = Worker(Queue(store), handlers, now, **more)
     running = asyncio.create_task(worker.run())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await until.wait()
     worker.stop()
     await running

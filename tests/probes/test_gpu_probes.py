@@ -142,7 +142,54 @@ def test_heat_is_judged_by_the_cards_own_thresholds(tree: Tree) -> None:
     assert "slowdown at 90 C" in hot.findings[0].summary
     unknown = card(nvmlDeviceGetTemperature=86)
     del unknown["calls"]["nvmlDeviceGetTemperatureThreshold:1"]
-    assert ids(_state(tree, unknown)) == ["gpu.ok"]  # no threshold means not judged, never zero
+    reading = _state(tree, unknown)
+    assert ids(reading) == ["gpu.ok"]  # no threshold means not judged, never zero
+    assert "temperature" not in reading.findings[0].summary
+
+
+def test_card_that_tells_only_its_margin_is_judged_by_that(tree: Tree) -> None:
+    def state(margin: int) -> Reading:
+        told = card(nvmlDeviceGetMarginTemperature=margin)
+        del told["calls"]["nvmlDeviceGetTemperatureThreshold:1"]
+        return _state(tree, told)
+
+    assert "temperature" in state(12).findings[0].summary
+    assert ids(state(12)) == ["gpu.ok"]
+    hot = state(0)
+    assert ids(hot) == ["gpu.temperature_high"]
+    assert (hot.findings[0].value, hot.findings[0].threshold) == (0, 0)
+    assert hot.wire_data()["gpus"][0]["margin_celsius"] == 0
+
+
+def test_memory_of_the_card_has_a_temperature_of_its_own(tree: Tree) -> None:
+    def state(celsius: int) -> Reading:
+        return _state(
+            tree,
+            card(
+                nvmlDeviceGetFieldValues={"return": {"82": celsius}},
+                **{"nvmlDeviceGetTemperatureThreshold:2": 95},
+            ),
+        )
+
+    assert ids(state(90)) == ["gpu.ok"]
+    hot = state(97)
+    assert ids(hot) == ["gpu.temperature_high"]
+    assert "memory at 97 C" in hot.findings[0].summary
+    insane = state(644_000_000)
+    assert ids(insane) == []
+    assert "memory temperature: insane" in insane.not_checked[0]
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"), [(0x2, "application_clocks"), (0x10, "sync_boost"), (0x12, "sync_boost")]
+)
+def test_low_clock_that_a_setting_explains_names_it(tree: Tree, mask: int, words: str) -> None:
+    reading = _state(
+        tree, card(nvmlDeviceGetCurrentClocksEventReasons=mask, nvmlDeviceGetClockInfo=660)
+    )
+    assert ids(reading) == ["gpu.clock_below_expected"]
+    assert words in reading.findings[0].summary
+    assert "no throttle reason" not in reading.findings[0].summary
 
 
 SENTINELS = {

@@ -267,6 +267,21 @@ def test_torch_profile_is_the_trace_that_the_server_wrote_meanwhile(
     assert tree.seconds == 2
 
 
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_profile_of_a_service_is_taken_over_only_as_a_file(tmp_path: Path, kind: str) -> None:
+    """A service could otherwise have the agent send what only the agent may read, or wait for ever."""
+    secret, source = tmp_path / "secret", tmp_path / "worker.pt.trace.json"
+    secret.write_text("of the agent alone")
+    if kind == "link":
+        source.symlink_to(secret)
+    else:
+        os.mkfifo(source)
+    (tmp_path / "kept").mkdir()
+    with pytest.raises(ProbeError):
+        ArtefactFolder(tmp_path / "kept", 1000).copy(source, "x", "application/json")
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
 def test_server_without_its_profiler_is_unsupported(
     tree: Tree, tmp_path: Path, server: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,15 @@ def test_memory_faults_are_found(tree: Tree) -> None:
     assert severity(reading, "mem.pressure") is FindingSeverity.CRITICAL
 
 
+def test_little_memory_in_bytes_is_told_in_bytes(tree: Tree) -> None:
+    """90 MiB of a small machine are more than a twentieth of it, and too little all the same."""
+    tree.write("meminfo", "MemTotal: 1048576 kB\nMemAvailable: 92160 kB\nShmem: 1 kB\n")
+    reading = look(host_memory, tree.context())
+    assert ids(reading) == ["mem.low"]
+    finding = reading.findings[0]
+    assert (finding.value, finding.unit, finding.threshold) == (90, "MiB", 100)
+
+
 def test_slow_disk_is_convicted_by_latency_and_not_by_utilisation(tree: Tree) -> None:
     busy = disk(reads=10000, read_ms=1000, busy_ms=2000, weighted_ms=1000)
     tree.during = lambda: tree.write("diskstats", busy)
@@ -160,6 +170,40 @@ def test_drops_and_a_full_connection_table_are_found(tree: Tree) -> None:
     assert set(found) == {"net.drops", "net.conntrack_full"}
     assert found["net.drops"].value == 77
     assert found["net.conntrack_full"].value == 0.9
+
+
+def test_interface_that_breaks_packets_is_found_by_their_share(tree: Tree) -> None:
+    line = "a\nb\n  eth0: 1 {packets} {errors} 0 0 0 0 0 1 1 0 0 0 0 0 0\n"
+    tree.during = lambda: tree.write("net/dev", line.format(packets=100_000, errors=500))
+    assert ids(look(host_network, tree.context(), window_s=2.0)) == ["net.ok"]
+    tree.write("net/dev", DEV.format(packets=0, drops=0))
+    tree.during = lambda: tree.write("net/dev", line.format(packets=10_000, errors=500))
+    reading = look(host_network, tree.context(), window_s=2.0)
+    assert ids(reading) == ["net.drops"]
+    assert reading.findings[0].threshold == 0.01
+    assert "eth0 has errors in 4.8% of its packets, 250/s" in reading.findings[0].summary
+
+
+def test_service_that_ends_between_two_looks_takes_only_its_own_network_with_it(
+    tree: Tree,
+) -> None:
+    _process(tree, 1, "init", 0)
+    _process(tree, 30, "server", 0)
+    for pid in (1, 30):
+        tree.write(f"{pid}/cmdline", f"run{pid}\0")
+        tree.write(f"{pid}/net/snmp", SNMP.format(sent=0, again=0))
+        tree.write(f"{pid}/net/dev", DEV.format(packets=0, drops=0))
+        (tree.root / str(pid) / "ns").mkdir()
+        (tree.root / str(pid) / "ns" / "net").symlink_to(f"net:[{pid}]")
+    services = {"svc": ServiceTarget(name="svc", cmdline="run30")}
+    whole = look(host_network, tree.context(services=services))
+    assert ids(whole) == ["net.ok"]
+    assert set(whole.wire_data()["namespaces"]) == {"host", "svc"}
+    tree.during = lambda: shutil.rmtree(tree.root / "30")
+    reading = look(host_network, tree.context(services=services))
+    assert ids(reading) == []
+    assert reading.not_checked == ("network of svc: its process ended meanwhile",)
+    assert set(reading.wire_data()["namespaces"]) == {"host"}
 
 
 KERNEL_LINES = {

@@ -87,6 +87,39 @@ def test_ecc_and_row_remapping_are_found(tree: Tree) -> None:
     }  # fmt: skip
 
 
+def test_older_card_tells_retired_pages_where_later_ones_remap_rows(tree: Tree) -> None:
+    """V100 and T4 have no row remapping; the same two answers stand on pages there."""
+
+    def errors(single: int, double: int, pending: int) -> Reading:
+        fields = {"return": {"29": single, "30": double, "31": pending}}
+        settings = _gpu(
+            tree,
+            nvmlDeviceGetRemappedRows={"raise": "NotSupported"},
+            nvmlDeviceGetFieldValues=fields,
+        )
+        return look(gpu_errors, tree.context(**settings))
+
+    assert ids(errors(3, 1, 0)) == ["gpu.errors_clean"]
+    assert ids(errors(3, 1, 1)) == ["gpu.row_remap_pending"]
+    worn = errors(40, 23, 0)
+    assert ids(worn) == ["gpu.row_remap_failed"]
+    assert (worn.findings[0].value, worn.findings[0].unit) == (63, "pages")
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [(0, None), (1, "a reset of the GPU"), (3, "peer-to-peer"), (9, "unknown action 9")],
+)
+def test_card_for_which_the_driver_asks_something_is_not_called_clean(
+    tree: Tree, action: int, words: str | None
+) -> None:
+    settings = _gpu(tree, nvmlDeviceGetFieldValues={"return": {"230": action}})
+    reading = look(gpu_errors, tree.context(**settings))
+    assert reading.wire_data()["gpus"][0]["recovery_action"] == action
+    assert ids(reading) == (["gpu.errors_clean"] if words is None else [])
+    assert words is None or words in reading.not_checked[0]
+
+
 def test_card_without_ecc_is_no_gap_and_one_that_fails_is(tree: Tree) -> None:
     absent = {"nvmlDeviceGetTotalEccErrors": {"raise": "NotSupported"}}
     assert ids(look(gpu_errors, tree.context(**_gpu(tree, **absent)))) == ["gpu.errors_clean"]
@@ -119,6 +152,25 @@ def test_foreign_process_is_told_apart_from_the_services_own(tree: Tree) -> None
     assert ids(reading) == ["gpu.foreign_process"]
     assert (reading.findings[0].value, reading.findings[0].unit) == (9049, "MiB")
     assert "pid 20 (train.py, uid 1041)" in reading.findings[0].summary
+
+
+def test_agent_that_sees_only_its_containers_processes_calls_none_expected(tree: Tree) -> None:
+    """The driver tells the host's process ids; here another process may bear the same number."""
+    _process(tree, 10, "server")
+    holders = [{"pid": 10, "usedGpuMemory": 40000 * MIB}]
+    services = {"svc": ServiceTarget(name="svc", cmdline="server")}
+    settings = _gpu(
+        tree, services=services, nvmlDeviceGetComputeRunningProcesses={"return": holders}
+    )
+    (tree.root / "1" / "ns").mkdir(parents=True)
+    link = tree.root / "1" / "ns" / "pid"
+    link.symlink_to("pid:[4026531836]")
+    assert ids(look(gpu_processes, tree.context(**settings))) == ["gpu.processes_expected"]
+    link.unlink()
+    link.symlink_to("pid:[4026532201]")
+    reading = look(gpu_processes, tree.context(**settings))
+    assert ids(reading) == []
+    assert "hostPID" in reading.not_checked[0]
 
 
 def test_pid_that_does_not_exist_here_is_a_gap(tree: Tree) -> None:
@@ -168,6 +220,25 @@ def test_weights_newer_than_the_process_are_found(tree: Tree, model: Path) -> No
     reading = look(model_artifact, tree.context(**_service(tree, model)), service="svc")
     assert ids(reading) == ["model.changed_after_start"]
     assert severity(reading, "model.changed_after_start").value == "critical"
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_revision_switched_behind_a_link_is_found_though_its_files_are_old(
+    tree: Tree, model: Path, what: str
+) -> None:
+    folder = model.with_name("current")
+    if what == "folder":
+        folder.symlink_to(model)
+        link = folder
+    else:
+        folder.mkdir()
+        link = folder / "model.safetensors"
+        link.symlink_to(model / "model.safetensors")
+    os.utime(link, (BOOT - 50, BOOT - 50), follow_symlinks=False)
+    context = tree.context(**_service(tree, folder))
+    assert ids(look(model_artifact, context, service="svc")) == ["model.artifact_unchanged"]
+    os.utime(link, (BOOT + 900, BOOT + 900), follow_symlinks=False)
+    assert ids(look(model_artifact, context, service="svc")) == ["model.changed_after_start"]
 
 
 def test_deleted_mapped_weights_are_found(tree: Tree, model: Path) -> None:

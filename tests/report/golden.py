@@ -10,10 +10,8 @@ run it after looking at what changed; the test beside it compares.
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import sys
 import tempfile
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -25,7 +23,7 @@ from bot.jobs.reporting import compile_report
 from bot.learning.case_folder import read_case
 from bot.learning.cases import Case
 from bot.report.rewrite import rewrite
-from tests.conftest import free_port
+from tests.conftest import redis_server
 from tests.report.replayed import INCIDENT, Play, firing, played
 
 FOLDER = Path(__file__).resolve().parent / "golden"
@@ -169,28 +167,8 @@ def exported(report: Postmortem, locale: Locale, formats: tuple[str, ...]) -> di
 
 
 def _played_alone() -> Postmortem:
-    port = free_port()
-    with tempfile.TemporaryDirectory() as folder:
-        redis = subprocess.Popen(
-            [
-                "redis-server",
-                "--bind",
-                "127.0.0.1",
-                "--port",
-                str(port),
-                "--save",
-                "",
-                "--dir",
-                folder,
-            ],
-            stdout=subprocess.DEVNULL,
-        )
-        try:
-            time.sleep(0.5)
-            return asyncio.run(compiled(f"redis://127.0.0.1:{port}/0", Path(folder)))
-        finally:
-            redis.terminate()
-            redis.wait(10)
+    with tempfile.TemporaryDirectory() as folder, redis_server(Path(folder)) as url:
+        return asyncio.run(compiled(f"{url}/0", Path(folder)))
 
 
 def main(out: Path) -> None:

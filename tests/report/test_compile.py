@@ -51,7 +51,7 @@ def test_times_of_the_repeated_hour_stay_apart():
 
 @pytest.mark.parametrize(
     ("seconds", "english", "chinese"),
-    [(0, "0 s", "0 秒"), (2390, "39 min 50 s", "39 分 50 秒"), (90000, "1 d 1 h", "1 天 1 小时")],
+    [(0, "0 s", "0 秒"), (2390, "39 min 50 s", "39 分钟 50 秒"), (90000, "1 d 1 h", "1 天 1 小时")],
 )
 def test_durations_read_naturally(seconds, english, chinese):
     assert duration_text(seconds, Locale.EN) == english

@@ -132,7 +132,7 @@ def test_joined_report_is_the_same_twice():
 
 def test_joined_report_holds_every_entry_once():
     text = "\n".join(page.extract_text() for page in PdfReader(io.BytesIO(_written()[0])).pages)
-    seen = Counter(re.findall(r"^(\d+) · 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d", text, re.MULTILINE))
+    seen = Counter(re.findall(r"^(\d+) · \d\d:\d\d:\d\d", text, re.MULTILINE))
     assert seen == {str(n): 1 for n in range(1, 301)}
 
 

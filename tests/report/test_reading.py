@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from html import unescape
 
 import pytest
 
-from bot.domain.instant import Window
+from bot.domain.instant import Window, to_rfc3339
 from bot.domain.postmortem import Postmortem
 from bot.domain.text import Locale, Localized
 from bot.domain.timeline import EntryKind
@@ -106,6 +108,65 @@ def test_probe_that_every_pass_ran_is_one_row_with_all_its_answers() -> None:
     assert row.cells[3][0].text == "0.10–2.10 s"
     text = render_report(report, ["md"], ExportOptions(locale=Locale.EN))["md"].content.decode()
     assert [text.count(f'"p{n}"') for n in range(3)] == [1, 1, 1]
+
+
+def test_the_same_answer_again_is_told_by_when_it_came() -> None:
+    script = Script()
+    script.entries = list(sample_case().entries)
+    begun = probe("host_disk").started_at
+    for n in range(3):
+        result = replace(
+            probe("host_disk"), started_at=begun + timedelta(minutes=n), data={"marker": "zq"}
+        )
+        script.add(300 + n, EntryKind.PROBE, "ran", purpose="collection", result=result.to_json())
+    report = replace(sample_case(), entries=tuple(script.entries)).compile()
+    for suffix in ("md", "html"):
+        files = render_report(report, [suffix], ExportOptions(locale=Locale.EN))
+        text = unescape(files[suffix].content.decode())
+        assert text.count('"marker": "zq"') == 1
+        for n in range(3):
+            at = to_rfc3339(begun + timedelta(minutes=n))
+            assert text.count(f'"started_at": "{at}"') == 1, (suffix, n)
+
+
+def _table(report: Postmortem, section: str, start: str) -> Table:
+    return _rows(outline(report, Locale.EN), section, start)
+
+
+def test_day_that_all_times_of_a_list_share_stands_in_its_heading() -> None:
+    report = sample_case().compile(zone="UTC")
+    timeline, metrics = _table(report, "timeline", ""), _table(report, "evidence", "Metrics")
+    assert timeline.caption.endswith("times of 2026-11-30 +00:00")
+    assert all(re.fullmatch(r"[\d:.]{8,12}", row.cells[1][0].text) for row in timeline.rows)
+    assert metrics.caption.endswith("times of 2026-11-30 +00:00")
+    spans = {row.cells[4][0].text for row in metrics.rows}
+    assert all(re.fullmatch(r"[\d:]{8}( – [\d:]{8})?", span) for span in spans)
+
+
+def test_list_over_midnight_tells_the_day_of_each_time() -> None:
+    """Where the day changes within the incident no heading can say it."""
+    report = sample_case().compile(zone="Pacific/Kiritimati")
+    opened = report.header.opened_at
+    late = replace(report.timeline[-1], at=opened + timedelta(days=1))
+    table = _table(replace(report, timeline=(*report.timeline[:-1], late)), "timeline", "")
+    assert table.caption.endswith("times in +14:00")
+    assert all(row.cells[1][0].text.startswith("2026-1") for row in table.rows)
+
+
+def test_one_moment_is_told_once() -> None:
+    clock = Clock.named("Asia/Shanghai")
+    moment = Window(P99.window.end, P99.window.end)
+    assert clock.span(moment) == clock.stamp(P99.window.end)
+    assert clock.hours(moment) == f"{P99.window.end.astimezone(clock.zone):%H:%M:%S}"
+
+
+@pytest.mark.parametrize(("locale", "comma"), [(Locale.EN, ", "), (Locale.ZH_CN, "、")])
+def test_lists_have_the_comma_of_their_language(locale: Locale, comma: str) -> None:
+    report = sample_case().compile()
+    report = replace(report, header=replace(report.header, services=("a", "b")))
+    facts = next(part.blocks[0] for part in outline(report, locale).sections if part.id == "facts")
+    assert isinstance(facts, Facts)
+    assert f"a{comma}b" in {"".join(span.text for span in value) for _, value in facts.rows}
 
 
 @pytest.mark.parametrize(

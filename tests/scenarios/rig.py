@@ -2,52 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import httpx
+
+from tests.conftest import free_port
+from tests.waiting import PATIENCE_SECONDS, until
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CHANNEL = "C0INCIDENTS"
 TOKEN = {"Authorization": "Bearer hook"}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-async def until(check: Callable[[], object], what: str, seconds: float = 30.0) -> object:
-    """Polls `check` (plain or async) until it is true.
-
-    Raises:
-        AssertionError: it never was; says what was waited for.
-    """
-    deadline = time.monotonic() + seconds
-    last: object = None
-    while time.monotonic() < deadline:
-        try:
-            last = check()
-            if asyncio.iscoroutine(last):
-                last = await last
-        except (httpx.HTTPError, OSError) as error:
-            last = None
-            problem = error
-        if last:
-            return last
-        await asyncio.sleep(0.05)
-    raise AssertionError(
-        f"not within {seconds:g} s: {what} (last: {last!r} {locals().get('problem', '')})"
-    )
 
 
 class Deployment:
@@ -60,7 +30,7 @@ class Deployment:
         self.workspace_url = f"http://127.0.0.1:{self.workspace_port}"
         self.redis_url = f"redis://127.0.0.1:{self.redis_port}/0"
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self.http = httpx.AsyncClient(timeout=10, trust_env=False)
+        self.http = httpx.AsyncClient(timeout=PATIENCE_SECONDS, trust_env=False)
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("RCA_", "SLACK_"))},
             "SLACK_API_URL": f"{self.workspace_url}/api/",
@@ -109,8 +79,8 @@ class Deployment:
         self.environment["SLACK_BOT_TOKEN"] = BOT_TOKEN
         self.environment["SLACK_SIGNING_SECRET"] = SIGNING_SECRET
         self.spawn(
-            "workspace", sys.executable, "-m", "bot.cli", "workspace",
-            "--port", str(self.workspace_port), "--bot-url", self.bot_url, "--webhook-token", "hook", *options,
+            "workspace", sys.executable, str(HERE / "patient_workspace.py"),
+            str(self.workspace_port), self.bot_url, "hook", *options,
         )  # fmt: skip
 
         async def up() -> bool:
@@ -161,7 +131,6 @@ class Deployment:
         return await self.http.get(
             f"{self.bot_url}/incidents/{incident}/report.{suffix}",
             headers={"Authorization": "Bearer read"},
-            timeout=60,
         )
 
     async def close(self) -> None:
@@ -170,7 +139,7 @@ class Deployment:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
                 try:
-                    process.wait(15)
+                    process.wait(PATIENCE_SECONDS)
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()

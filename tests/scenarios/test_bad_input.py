@@ -8,8 +8,10 @@ import threading
 import pytest
 
 from bot.workspace.client import WorkspaceClient
-from tests.scenarios.rig import CHANNEL, TOKEN, Deployment, free_port, until
+from tests.conftest import free_port
+from tests.scenarios.rig import CHANNEL, TOKEN, Deployment
 from tests.scenarios.test_crash import notification
+from tests.waiting import PATIENCE_SECONDS, until
 
 
 @pytest.fixture
@@ -73,7 +75,7 @@ async def test_sources_that_are_down_are_named_and_the_ranking_comes_anyway(brok
     )
     async with WorkspaceClient(broken.workspace_url) as workspace:
         evidence = await workspace.wait_for(
-            lambda m: m.is_reply and "Evidence collected" in m.all_text, 60, channel=CHANNEL
+            lambda m: m.is_reply and "Evidence collected" in m.all_text, channel=CHANNEL
         )
         lines = evidence.all_text.splitlines()
         metrics = next(line for line in lines if "Metrics" in line)
@@ -82,7 +84,7 @@ async def test_sources_that_are_down_are_named_and_the_ranking_comes_anyway(brok
         assert "cannot be reached" in metrics
         assert "unreachable" in probes
         ranked = await workspace.wait_for(
-            lambda m: m.is_reply and "most likely first" in m.all_text, 60, channel=CHANNEL
+            lambda m: m.is_reply and "most likely first" in m.all_text, channel=CHANNEL
         )
         assert "not established" in ranked.all_text.splitlines()[1]
     report = (await broken.report("INC-1")).json()
@@ -99,27 +101,25 @@ async def test_redis_that_dies_under_way_costs_nothing_but_time(deployment):
 
     async def refused():
         answer = await rig.http.post(
-            f"{rig.bot_url}/webhooks/alertmanager", json=body, headers=TOKEN, timeout=20
+            f"{rig.bot_url}/webhooks/alertmanager", json=body, headers=TOKEN
         )
         return answer.status_code == 503 and "Redis" in answer.json()["error"]
 
     await until(refused, "the sender is told to repeat")
-    health = await rig.http.get(f"{rig.bot_url}/readyz", timeout=20)
+    health = await rig.http.get(f"{rig.bot_url}/readyz")
     assert health.status_code == 503
     assert "Redis" in health.json()["redis"]
     await rig.start_redis()
 
     async def accepted():
         answer = await rig.http.post(
-            f"{rig.bot_url}/webhooks/alertmanager", json=body, headers=TOKEN, timeout=20
+            f"{rig.bot_url}/webhooks/alertmanager", json=body, headers=TOKEN
         )
         return answer.status_code == 200
 
     await until(accepted, "the same alert is taken once Redis is back")
     async with WorkspaceClient(rig.workspace_url) as workspace:
-        await workspace.wait_for(
-            lambda m: "INC-" in m.all_text and not m.is_reply, 60, channel=CHANNEL
-        )
+        await workspace.wait_for(lambda m: "INC-" in m.all_text and not m.is_reply, channel=CHANNEL)
     assert len(await rig.incidents()) == 1
 
 
@@ -127,7 +127,7 @@ async def test_slack_that_is_down_delays_what_is_said_and_loses_none_of_it(deplo
     rig = deployment
     await rig.start_bot()
     rig.processes["workspace"].terminate()
-    rig.processes["workspace"].wait(10)
+    rig.processes["workspace"].wait(PATIENCE_SECONDS)
     answer = await rig.http.post(
         f"{rig.bot_url}/webhooks/alertmanager", json=notification(), headers=TOKEN
     )
@@ -137,12 +137,12 @@ async def test_slack_that_is_down_delays_what_is_said_and_loses_none_of_it(deplo
         report = await rig.report("INC-1")
         return report.status_code == 200 and report.json()["hypotheses"]
 
-    await until(collected, "evidence is collected without Slack", 60)
+    await until(collected, "evidence is collected without Slack")
     assert (await rig.http.get(f"{rig.bot_url}/readyz")).status_code == 200
     await rig.start_workspace()
     async with WorkspaceClient(rig.workspace_url) as workspace:
         await workspace.wait_for(
-            lambda m: m.is_reply and "most likely first" in m.all_text, 90, channel=CHANNEL
+            lambda m: m.is_reply and "most likely first" in m.all_text, channel=CHANNEL
         )
         roots = [m for m in await workspace.messages(CHANNEL) if not m.is_reply]
     assert len(roots) == 1
@@ -153,12 +153,12 @@ async def test_a_stop_in_the_middle_finishes_what_is_in_hand(deployment):
     process = await rig.start_bot()
     await rig.http.post(f"{rig.bot_url}/webhooks/alertmanager", json=notification(), headers=TOKEN)
     process.terminate()
-    code = await asyncio.to_thread(process.wait, 30)
+    code = await asyncio.to_thread(process.wait, PATIENCE_SECONDS)
     assert code == 0, rig.log("bot")
     await rig.start_bot()
     async with WorkspaceClient(rig.workspace_url) as workspace:
         await workspace.wait_for(
-            lambda m: m.is_reply and "most likely first" in m.all_text, 60, channel=CHANNEL
+            lambda m: m.is_reply and "most likely first" in m.all_text, channel=CHANNEL
         )
         texts = [m.all_text for m in await workspace.messages(CHANNEL)]
     assert len(texts) == len(set(texts))

@@ -4,13 +4,14 @@ from pathlib import Path
 
 from playwright.async_api import Page, async_playwright, expect
 
-from tests.scenarios.rig import ROOT, until
+from tests.scenarios.rig import ROOT
+from tests.waiting import PATIENCE_SECONDS, until
 
 FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
-SECONDS = 40_000
+MILLISECONDS = PATIENCE_SECONDS * 1000
 
 
 async def type_line(page: Page, line: str) -> None:
@@ -39,8 +40,8 @@ async def test_a_responder_works_an_incident_in_the_page_and_downloads_its_repor
             executable_path="/usr/bin/chromium", args=FLAGS.split()
         )
         page = await browser.new_page(viewport={"width": 1440, "height": 1000}, locale="en-GB")
-        page.set_default_timeout(SECONDS)
-        expect.set_options(timeout=SECONDS)
+        page.set_default_timeout(MILLISECONDS)
+        expect.set_options(timeout=MILLISECONDS)
         faults: list[str] = []
         page.on("pageerror", lambda error: faults.append(str(error)))
         await page.goto(deployment.workspace_url)

@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from bot.workspace.client import WorkspaceClient
-from tests.scenarios.rig import CHANNEL, TOKEN, until
+from tests.scenarios.rig import CHANNEL, TOKEN
+from tests.waiting import until
 
 # Which point, and the how-many-th time it is reached: each lands inside another window of the same story.
 DEATHS = [
@@ -92,14 +93,14 @@ class Story:
             )
             return answer.status_code == 200
 
-        await until(accepted, "the alert is accepted", 60)
+        await until(accepted, "the alert is accepted")
 
     async def _until_seen(self, holds):
         async def seen():
             messages = await self.workspace.messages(CHANNEL)
             return next((m for m in messages if holds(m)), None)
 
-        return await until(seen, "the message is seen", 60)
+        return await until(seen, "the message is seen")
 
     async def _recorded(self, kind, words=""):
         async def there():
@@ -114,7 +115,7 @@ class Story:
                 for entry in answer.json()["timeline"]
             )
 
-        await until(there, f"{kind} {words!r} is recorded", 90)
+        await until(there, f"{kind} {words!r} is recorded")
 
 
 async def keep_alive(rig, process, died):
@@ -135,7 +136,6 @@ def settled_texts(messages):
     return Counter(key for key in keys if key)
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize(("point", "count"), PLACES)
 async def test_a_bot_killed_anywhere_loses_nothing_and_says_nothing_twice(deployment, point, count):
     rig = deployment

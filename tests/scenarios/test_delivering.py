@@ -2,15 +2,13 @@
 
 import asyncio
 
-import pytest
-
 from bot.workspace.client import WorkspaceClient
-from tests.scenarios.rig import CHANNEL, Deployment, until
+from tests.scenarios.rig import CHANNEL, Deployment
 from tests.scenarios.test_crash import Story, keep_alive, notification
 from tests.targets.servers import TOKEN, CloudServer
+from tests.waiting import until
 
 
-@pytest.mark.timeout(180)
 async def test_bot_killed_after_the_page_was_made_makes_no_second_one(tmp_path):
     wiki = CloudServer()
     config = tmp_path / "rca.toml"

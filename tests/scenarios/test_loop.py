@@ -9,7 +9,8 @@ import pytest
 from bot.workspace.client import WorkspaceClient
 from tests.agent.live_agent import start_agent
 from tests.conftest import free_port
-from tests.scenarios.rig import CHANNEL, TOKEN, Deployment, until
+from tests.scenarios.rig import CHANNEL, TOKEN, Deployment
+from tests.waiting import until
 
 SERVICE = "translate-api"
 PROBE = "dependency_check"
@@ -80,7 +81,7 @@ class Site:
         )
         assert answer.status_code == 200, answer.text
         card = await self.workspace.wait_for(
-            lambda m: incident in m.all_text and not m.is_reply, 60, channel=CHANNEL
+            lambda m: incident in m.all_text and not m.is_reply, channel=CHANNEL
         )
         self.threads[incident] = card.ts
         await self.report(incident, "the ranking", lambda r: r["hypotheses"])
@@ -95,13 +96,12 @@ class Site:
             report = answer.json() if answer.status_code == 200 else None
             return report if report and holds(report) else None
 
-        return await until(there, f"{incident}: {what}", 60)
+        return await until(there, f"{incident}: {what}")
 
     async def message(self, incident, action_id):
         """The newest message of the thread with such a button."""
         await self.workspace.wait_for(
             lambda m: m.button(action_id) is not None,
-            60,
             channel=CHANNEL,
             thread_ts=self.threads[incident],
         )
@@ -161,7 +161,6 @@ def texts(report):
     return [entry["text"] or "" for entry in report["timeline"] if entry["kind"] == "checklist"]
 
 
-@pytest.mark.timeout(180)
 async def test_accepted_change_is_run_by_the_next_incident_which_says_where_it_comes_from(site):
     first = await site.first_incident()
     await site.press(first, "rca.checklist.accept")
@@ -181,20 +180,17 @@ async def test_accepted_change_is_run_by_the_next_incident_which_says_where_it_c
     chinese = await site.rig.http.get(
         f"{site.rig.bot_url}/incidents/{second}/report.md?locale=zh-CN",
         headers={"Authorization": "Bearer read"},
-        timeout=60,
     )
     row = next(line for line in chinese.text.splitlines() if line.startswith("| 尽早运行探针"))
     assert "有发现" in row and f"| {first} |" in row
     said = await site.workspace.wait_for(
         lambda m: f"learned from {first}" in m.all_text,
-        30,
         channel=CHANNEL,
         thread_ts=site.threads[second],
     )
     assert "Learned checks" in said.all_text
 
 
-@pytest.mark.timeout(180)
 async def test_declined_change_is_in_no_later_incident(site):
     first = await site.first_incident()
     await site.press(first, "rca.checklist.decline")

@@ -10,8 +10,9 @@ import jsonschema
 from bot.settings import load_settings
 from bot.web.auth import signed_link
 from bot.workspace.client import WorkspaceClient
-from tests.scenarios.rig import CHANNEL, ROOT, TOKEN, until
+from tests.scenarios.rig import CHANNEL, ROOT, TOKEN
 from tests.scenarios.test_crash import notification
+from tests.waiting import PATIENCE_SECONDS, until
 
 READ = {"Authorization": "Bearer read"}
 
@@ -24,7 +25,7 @@ async def test_reports_are_for_readers_and_the_same_from_page_and_shell(deployme
     await rig.http.post(f"{rig.bot_url}/webhooks/alertmanager", json=hostile, headers=TOKEN)
     async with WorkspaceClient(rig.workspace_url) as workspace:
         await workspace.wait_for(
-            lambda m: m.is_reply and "most likely first" in m.all_text, 60, channel=CHANNEL
+            lambda m: m.is_reply and "most likely first" in m.all_text, channel=CHANNEL
         )
         texts = "".join(m.all_text for m in await workspace.messages(CHANNEL))
     assert "<!channel>" not in texts
@@ -41,7 +42,7 @@ async def test_reports_are_for_readers_and_the_same_from_page_and_shell(deployme
     chinese = await rig.http.get(f"{rig.bot_url}/incidents?locale=zh-CN", headers=READ)
     assert "事件列表" in chinese.text
 
-    page = await rig.http.get(f"{rig.bot_url}/incidents/INC-1", headers=READ, timeout=60)
+    page = await rig.http.get(f"{rig.bot_url}/incidents/INC-1", headers=READ)
     assert "<script>alert" not in page.text
     assert (await rig.report("INC-1", "docx")).status_code == 404
     assert (await rig.report("INC-99")).status_code == 404
@@ -73,7 +74,7 @@ async def test_reports_are_for_readers_and_the_same_from_page_and_shell(deployme
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
         check=False,
         env=rig.environment,
     )
@@ -94,7 +95,7 @@ async def test_an_unknown_incident_or_format_is_one_line_in_the_shell(deployment
             [sys.executable, "-m", "bot.cli", "export", *words, "--out", str(deployment.root)],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=False,
             env=deployment.environment,
         )

@@ -3,6 +3,8 @@
 import re
 import signal
 
+from bot.domain.instant import parse_rfc3339
+from bot.jobs.passes import SHARED
 from bot.workspace.client import WorkspaceClient
 from tests.jobs.counting_agent import CountingAgent
 from tests.scenarios.alert_load import body, distinct, fire, in_order, incidents, resident_mib
@@ -29,19 +31,23 @@ async def test_two_replicas_take_a_burst_with_one_storm_anchor_and_one_pass_a_no
             assert len(known) == BURST + 1
             async with WorkspaceClient(rig.workspace_url) as workspace:
                 storm = await workspace.wait_for(
-                    lambda m: "Alert storm" in m.all_text and not m.is_reply, 30, channel=CHANNEL
+                    lambda m: "Alert storm" in m.all_text and not m.is_reply, channel=CHANNEL
                 )
-                early = [m for m in await workspace.messages(CHANNEL) if not m.is_reply]
-                assert len([m for m in early if m.ts < storm.ts]) <= 2, "it waits behind the cards"
+                number = re.search(r"INC-\d+", storm.all_text).group()
+                began = parse_rfc3339(known[number]["opened_at"]).timestamp()
+                early = [
+                    m
+                    for m in await workspace.messages(CHANNEL)
+                    if not m.is_reply and began < float(m.ts) < float(storm.ts)
+                ]
+                assert len(early) <= 2, "it waits behind the cards"
                 await workspace.wait_for(
                     lambda m: f"({BURST - CARDS} in this storm so far)" in m.all_text,
-                    60,
                     channel=CHANNEL,
                     thread_ts=storm.ts,
                 )
                 await workspace.wait_for(
                     lambda m: f"{BURST - CARDS} more alert groups" in m.all_text,
-                    30,
                     channel=CHANNEL,
                 )
                 thread = await workspace.messages(CHANNEL, thread_ts=storm.ts)
@@ -50,7 +56,8 @@ async def test_two_replicas_take_a_burst_with_one_storm_anchor_and_one_pass_a_no
             assert len(roots) <= CARDS + 1
             carded = {re.search(r"INC-\d+", m.all_text).group() for m in roots}
             assert carded | listed >= set(known)
-            assert agent.most == 1, agent.asked.most_common(3)
+            # A look is shared for half a minute, and a busy machine may take longer than that for the burst.
+            assert agent.soonest_again > SHARED.total_seconds() / 2, agent.asked.most_common(3)
         finally:
             await rig.close()
 

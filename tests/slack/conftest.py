@@ -29,6 +29,7 @@ from bot.workspace.client import Person, SeenMessage, WorkspaceClient
 from bot.workspace.config import WorkspaceConfig
 from bot.workspace.server import running
 from tests.conftest import free_port
+from tests.waiting import PATIENCE_SECONDS, until
 
 CHANNEL = "C0INCIDENTS"
 ALERTS = "C0ALERTS"
@@ -57,15 +58,8 @@ class Stage:
     def sre(self) -> Person:
         return self.client.person("U0SRE")
 
-    async def until(
-        self, check: Callable[[], Awaitable[Any]], what: str, seconds: float = 15.0
-    ) -> Any:
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            if found := await check():
-                return found
-            await asyncio.sleep(0.03)
-        raise AssertionError(f"not within {seconds:g} s: {what}")
+    async def until(self, check: Callable[[], Awaitable[Any]], what: str) -> Any:
+        return await until(check, what)
 
     async def start(self, text: str = "sev2 P99 of translate-api is 600 ms") -> str:
         """Opens INC-1 by command and gives its thread's ts."""
@@ -116,7 +110,7 @@ class Stage:
             return all(str(lane).startswith("timer:") and due > now for lane, due in lanes)
 
         await self.client.settle()
-        await self.until(idle, "the queue is empty", 30)
+        await self.until(idle, "the queue is empty")
 
     async def deliver(self, body: dict[str, Any], **headers: str) -> httpx.Response:
         """Posts an event to the bot as Slack does, signed."""
@@ -185,7 +179,12 @@ def small_catalogue() -> Catalogue:
 async def staged(redis_url: str, folder: Path, **more: Any) -> AsyncIterator[Stage]:
     port = free_port()
     config = WorkspaceConfig(
-        port=0, bot_url=f"http://127.0.0.1:{port}", **more.pop("workspace", {})
+        port=0,
+        bot_url=f"http://127.0.0.1:{port}",
+        # How fast a busy machine acknowledges is not what these tests are about.
+        ack_seconds=PATIENCE_SECONDS,
+        trigger_seconds=PATIENCE_SECONDS,
+        **more.pop("workspace", {}),
     )
     locales = {"U0LEAD": "en-US", **more.pop("locales", {})}
     async with running(config) as workspace, WorkspaceClient(workspace.url) as client:
@@ -222,16 +221,14 @@ async def staged(redis_url: str, folder: Path, **more: Any) -> AsyncIterator[Sta
 
 
 async def _up(port: int, task: asyncio.Task[None]) -> None:
-    deadline = time.monotonic() + 15
     async with httpx.AsyncClient(trust_env=False) as http:
-        while time.monotonic() < deadline:
+
+        async def answers() -> bool:
             if task.done():
                 await task
-            with contextlib.suppress(httpx.HTTPError):
-                if (await http.get(f"http://127.0.0.1:{port}/healthz")).status_code == 200:
-                    return
-            await asyncio.sleep(0.02)
-    raise AssertionError("the bot did not come up")
+            return (await http.get(f"http://127.0.0.1:{port}/healthz")).status_code == 200
+
+        await until(answers, "the bot is up")
 
 
 @pytest.fixture

@@ -135,14 +135,18 @@ async def test_only_what_is_new_is_kept_and_a_broadcast_reply_is(stage: Stage) -
     thread = await stage.start()
     await stage.calm()
     base = {"type": "message", "channel": CHANNEL, "user": "U0SRE", "thread_ts": thread}
-    subtypes = ("thread_broadcast", "me_message", "channel_topic", "channel_join", "bot_add")
+    new = ("thread_broadcast", "me_message", "bot_message", "file_share")
+    subtypes = (*new, "channel_topic", "channel_join", "bot_add")
     for place, subtype in enumerate(subtypes):
         ts = f"1772587100.00010{place}"
         event = {**base, "subtype": subtype, "text": subtype, "ts": ts}
+        if subtype == "bot_message":
+            # Another app's words: it has a name of its own and no user.
+            event |= {"user": None, "bot_id": "B0DEPLOYS", "username": "deploys"}
         assert (await stage.deliver(stage.event(event, f"EvS{place}"))).status_code == 200
     await stage.calm()
     kept = [e.text.en for e in await stage.entries() if e.kind is EntryKind.MESSAGE and e.text]
-    assert kept == ["thread_broadcast", "me_message"]
+    assert sorted(kept) == sorted(new)
 
 
 async def test_half_of_a_character_pair_is_kept_as_a_mark_and_stops_nothing(stage: Stage) -> None:
@@ -240,6 +244,19 @@ async def test_mentions_become_names_and_entities_plain_text(stage: Stage) -> No
     entry = await stage.entry(lambda e: e.kind is EntryKind.MESSAGE)
     assert entry.text is not None
     assert entry.text.en == "@lin.mei p95 < 2 && see #alerts"
+
+
+async def test_name_is_asked_for_once_however_often_it_is_said(stage: Stage) -> None:
+    thread = await stage.start()
+    for n in range(3):
+        ts = await stage.sre.say(CHANNEL, f"@chen.siyuan look {n}", thread_ts=thread)
+        said = await stage.entry(lambda e, ts=ts: e.data.get("ts") == ts)
+        assert said.text is not None
+        assert said.text.en.startswith("@")
+        assert "U0DEV" not in said.text.en
+    await stage.calm()
+    asked = [str(c["request"]) for c in await stage.client.traffic("users.info")]
+    assert len([request for request in asked if "U0DEV" in request]) == 1
 
 
 async def test_deleting_the_root_keeps_the_incident(stage: Stage) -> None:

@@ -148,7 +148,7 @@ async def test_long_code_is_split_and_every_line_arrives_in_its_own_fence(stage:
         seen = "\n".join(m.all_text for m in await stage.lead.thread(CHANNEL, thread))
         return all(f"line {n} 日志" in seen for n in range(500))
 
-    await stage.until(arrived, "all lines are in the thread", 30)
+    await stage.until(arrived, "all lines are in the thread")
 
 
 async def test_card_is_updated_in_place_and_only_when_it_changed(stage: Stage) -> None:

@@ -205,7 +205,7 @@ async def test_an_exercise_is_played_scored_and_debriefed(school: Stage) -> None
     async def ranked() -> Any:
         return (await stage.incident()).hypotheses
 
-    first = (await stage.until(ranked, "the evidence is ranked", 30))[0]
+    first = (await stage.until(ranked, "the evidence is ranked"))[0]
     assert first.cause == "cpu_contention"
     await stage.lead.command(DRILLS, "/rca probe host_cpu on gpu-1")
 
@@ -260,7 +260,7 @@ async def test_a_saved_case_is_played_in_chinese(
         async def ranked() -> Any:
             return (await stage.incident()).hypotheses
 
-        first = (await stage.until(ranked, "the evidence is ranked", 30))[0]
+        first = (await stage.until(ranked, "the evidence is ranked"))[0]
         assert (first.cause, first.node) == ("log_write_surge", "gpu-1")
         drill = (await stage.incident()).drill
         assert drill is not None

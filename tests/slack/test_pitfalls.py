@@ -27,8 +27,11 @@ class Row:
 
 
 RETRY = "slack/test_capture.py::test_retries_and_repeats_enter_the_timeline_once"
-DURABLE = "slack/test_receiver.py::test_event_is_durable_when_the_acknowledgement_is_sent"
-PROMPT = "slack/test_interactions.py::test_acknowledgement_waits_for_no_call_to_slack"
+DURABLE = "slack/test_acknowledging.py::test_what_cannot_be_kept_is_not_acknowledged_and_is_there_once_it_can"
+OUTLIVES = "slack/test_acknowledging.py::test_an_acknowledged_event_outlives_the_bot"
+PROMPT = "slack/test_acknowledging.py::test_nothing_of_slack_is_asked_before_an_acknowledgement"
+SLOW = "slack/test_interactions.py::test_what_is_asked_while_slack_is_slow_is_done_all_the_same"
+LIMIT = "slack/test_delivery.py::test_rate_limit_delays_and_loses_nothing"
 TWICE = "slack/test_interactions.py::test_form_that_is_delivered_twice_is_worked_once"
 PRESS_AGAIN = "slack/test_interactions.py::test_trigger_that_is_too_old_asks_to_press_again"
 FORMS = (
@@ -48,15 +51,15 @@ SPLIT = "slack/test_delivery.py::test_long_code_is_split_and_every_line_arrives_
 ANY_TEXT = "slack/test_text.py::test_any_text_in_any_view_is_taken_by_the_schema_and_inert"
 
 PITFALLS = {
-    1: Row("slow work makes the sender deliver the same event again", (RETRY, DURABLE)),
+    1: Row("slow work makes the sender deliver the same event again", (RETRY, TWICE, DURABLE)),
     2: Row("deliveries with a retry number are thrown away and events are lost", (RETRY,)),
     3: Row("retries are ignored instead of told apart by what they carry", (RETRY,)),
-    4: Row("the acknowledgement waits behind work that blocks the loop", (PROMPT,)),
+    4: Row("the acknowledgement waits behind work that blocks the loop", (PROMPT, SLOW)),
     5: Row("a form is opened with a trigger that has run out", (PRESS_AGAIN,)),
     6: Row("calls stand before the acknowledgement; a sent form counts twice", (PROMPT, TWICE)),
     7: Row(
         "a slow word times out, a failing one says nothing",
-        (PROMPT, "slack/test_words.py::test_words_without_an_incident_answer_or_say_what_to_do"),
+        (SLOW, "slack/test_words.py::test_words_without_an_incident_answer_or_say_what_to_do"),
     ),
     8: Row(
         "a form is acknowledged with something that forms do not take",
@@ -93,6 +96,7 @@ PITFALLS = {
         "a socket counts as connected and hears nothing",
         (
             "slack/test_socket.py::test_connection_that_is_up_and_deaf_is_given_up",
+            "slack/test_socket.py::test_deaf_connection_is_replaced_and_words_come_through",
             "slack/test_socket.py::test_socket_mode_carries_commands_and_survives_a_lost_connection",
         ),
     ),
@@ -109,18 +113,22 @@ PITFALLS = {
     ),
     16: Row(
         "a rate limit loses messages",
-        ("slack/test_delivery.py::test_rate_limit_delays_and_loses_nothing",),
+        (LIMIT,),
     ),
     17: Row(
         "needless updates and lookups use up the quota",
         (
             "slack/test_delivery.py::test_card_is_updated_in_place_and_only_when_it_changed",
             "slack/test_home.py::test_home_speaks_the_persons_language_and_not_the_channels",
+            "slack/test_capture.py::test_name_is_asked_for_once_however_often_it_is_said",
         ),
     ),
     18: Row(
         "a message counts as sent that was not, or is sent twice",
-        ("slack/test_delivery.py::test_answer_that_is_lost_is_looked_for_and_not_sent_again",),
+        (
+            "slack/test_delivery.py::test_answer_that_is_lost_is_looked_for_and_not_sent_again",
+            LIMIT,
+        ),
     ),
     19: Row("names are resolved by listing every channel", (), ("conversations.list",)),
     20: Row(
@@ -202,7 +210,7 @@ PITFALLS = {
         ),
     ),
     40: Row("a form takes so long to build that it cannot open", (SELECT, PROMPT)),
-    41: Row("the acknowledgement is left to another process", (DURABLE, PROMPT)),
+    41: Row("the acknowledgement is left to another process", (DURABLE, OUTLIVES)),
     42: Row("the body of a badly signed request is logged", (BAD_SIGNATURE,)),
 }
 

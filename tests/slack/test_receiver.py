@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from urllib.parse import urlencode
 
 import httpx
 import pytest
 from slack_sdk.signature import SignatureVerifier
 
-from bot import checkpoint
-from bot.domain.timeline import EntryKind
-from tests.slack.conftest import CHANNEL, Stage, staged
+from bot.slack.web import METHODS
+from tests.slack.conftest import CHANNEL, Stage
 
 
 async def post(stage: Stage, raw: str, *, form: bool = False, **headers: str) -> httpx.Response:
@@ -83,84 +81,35 @@ async def test_body_that_is_no_payload_crashes_nothing(stage: Stage, raw: str) -
     assert (await stage.deliver(stage.event({"type": "x"}))).status_code == 200
 
 
-async def test_event_is_durable_when_the_acknowledgement_is_sent(stage: Stage) -> None:
-    reached: list[tuple[str, int]] = []
-
-    def hook(name: str) -> None:
-        if name.startswith("slack."):
-            reached.append((name, 0))
-
-    checkpoint.install(hook)
-    try:
-        event = {"type": "message", "channel": CHANNEL, "user": "U0SRE", "text": "hi", "ts": "1.1"}
-        assert (await stage.deliver(stage.event(event))).status_code == 200
-    finally:
-        checkpoint._hooks.remove(hook)
-    assert [name for name, _ in reached] == ["slack.received", "slack.durable"]
-    assert await stage.store.text.exists("rca:once:in:message:C0INCIDENTS:1.1") == 1
-
-
-async def test_own_messages_never_come_back_as_somebody_elses(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    "by",
+    [
+        {"user": "U0RCABOT"},
+        {"bot_id": "B0RCABOT", "subtype": "bot_message"},
+        {"user": "U9X", "bot_id": "B9X", "app_id": "A0RCABOT"},
+    ],
+    ids=["user", "bot", "app"],
+)
+async def test_own_messages_never_come_back_as_somebody_elses(
+    stage: Stage, by: dict[str, str]
+) -> None:
     thread = await stage.start()
     await stage.calm()
-    own = {
-        "type": "message",
-        "channel": CHANNEL,
-        "user": "U0RCABOT",
-        "bot_id": "B0RCABOT",
-        "app_id": "A0RCABOT",
-        "text": "<@U0RCABOT> resolve now",
-        "ts": "1772587000.000100",
-        "thread_ts": thread,
-    }
+    before = len(await stage.entries())
+    base = {"channel": CHANNEL, "thread_ts": thread, "ts": "1772587000.000100"}
+    own = {"type": "message", "text": "<@U0RCABOT> resolve now", **base, **by}
     assert (await stage.deliver(stage.event(own))).status_code == 200
+    edited = {"type": "message", "subtype": "message_changed", "channel": CHANNEL}
+    edited |= {"message": {**own, "text": "another"}, "ts": "1772587001.000100"}
+    assert (await stage.deliver(stage.event(edited, "EvEdit"))).status_code == 200
+    if "user" in by and "app_id" not in by:
+        item = {"type": "message", "channel": CHANNEL, "ts": thread}
+        liked = {"type": "reaction_added", **by, "reaction": "pushpin", "item": item}
+        liked["event_ts"] = "1772587002.000100"
+        assert (await stage.deliver(stage.event(liked, "EvOwn"))).status_code == 200
     await stage.calm()
-    assert not [e for e in await stage.entries() if e.kind is EntryKind.MESSAGE]
+    assert (await stage.entries())[before:] == ()
     assert (await stage.incident()).is_open
-
-
-async def test_dead_redis_asks_for_the_event_again_and_tells_the_person(
-    redis_url: str, tmp_path
-) -> None:
-    """The store goes away under a running bot: nothing is acknowledged that could be lost."""
-    async with staged(redis_url, tmp_path) as stage:
-        await stage.start()
-        await stage.calm()
-        broken = stage.bot.services.store
-        real = broken.commit
-
-        async def refuse(*_: object, **__: object) -> None:
-            from bot.errors import Reason, StoreError
-
-            raise StoreError("Redis is not reachable", reason=Reason.REFUSED)
-
-        broken.commit = refuse  # type: ignore[method-assign]
-        try:
-            event = {
-                "type": "message",
-                "channel": CHANNEL,
-                "user": "U0SRE",
-                "text": "x",
-                "ts": "2.2",
-            }
-            assert (await stage.deliver(stage.event(event, "EvX"))).status_code == 503
-            form = urlencode(
-                {
-                    "command": "/rca",
-                    "text": "status",
-                    "user_id": "U0LEAD",
-                    "channel_id": CHANNEL,
-                    "trigger_id": "1.2.3",
-                    "team_id": "T0LOCAL",
-                    "is_enterprise_install": "false",
-                }
-            )
-            answer = await post(stage, form, form=True)
-            assert answer.status_code == 200
-            assert "REDIS_URL" in answer.json()["text"]
-        finally:
-            broken.commit = real  # type: ignore[method-assign]
-        assert (await stage.deliver(stage.event(event, "EvX"))).status_code == 200
 
 
 async def test_wrong_answer_in_a_form_is_said_below_its_field(stage: Stage) -> None:
@@ -183,7 +132,14 @@ async def test_external_select_is_answered_from_memory(stage: Stage) -> None:
     prompt = await stage.reply(thread, lambda m: m.button("rca.hypothesis.add") is not None)
     await stage.sre.click(CHANNEL, prompt.ts, "rca.hypothesis.add")
     await stage.sre.wait_for_view()
+    await stage.calm()
+
+    async def asked() -> int:
+        return sum([len(await stage.client.traffic(method)) for method in METHODS])
+
+    before = await asked()
     options = await stage.sre.suggestions("rca.pick.cause", "contention")
+    assert await asked() == before
     assert "cpu_contention" in {option["value"] for option in options}
     empty = await stage.sre.submit({})
     assert set(empty.errors) == {"text"}

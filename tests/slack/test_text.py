@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import bot.slack.split
 import bot.slack.text
 from bot.blockkit.validate import validate_message
-from bot.cause import Catalogue
+from bot.cause import Catalogue, KnownFinding
 from bot.domain.alert import Alert, AlertStatus
 from bot.domain.finding import ProbeStatus
-from bot.domain.hypothesis import Hypothesis, Symptom
+from bot.domain.hypothesis import Hypothesis, Layer, Symptom
 from bot.domain.incident import Incident, IncidentStatus
 from bot.domain.responder import Severity
 from bot.domain.silence import Hearing, Silence
@@ -204,11 +204,46 @@ def test_node_that_answers_nothing_is_said_once_and_hides_nobodys_answers() -> N
         ]
     )
     assert [(s.node, s.count, s.text.en) for s in made.silent] == [
-        ("b", 2, "error: cannot be reached")
+        ("b", 2, "the probe failed (cannot be reached)")
     ]
     assert made.nodes == ("a", "b", "c")
     assert [[cell.node for cell in row.cells] for row in made.rows] == [["a", "c"], ["a", "c"]]
     assert made.rows[1].cells[1].mark == "unknown"
+
+
+def test_probe_answers_are_in_the_readers_language_as_far_as_the_catalogue_knows_them() -> None:
+    def result(node: str, **more: object) -> dict[str, object]:
+        made = {"probe": "host_cpu", "node": node, "status": "ok", "duration_s": 1.0, "data": {}}
+        return {**made, "started_at": "2026-11-30T08:15:00Z", **more}
+
+    found = {"id": "cpu.pressure", "severity": "warning", "summary": "some avg10 38 % <x>"}
+    other = {"id": "cpu.unheard_of", "severity": "warning", "summary": "odd words"}
+    busy = {"unanswered": "rate_limited"}
+    said = "agent of c: answered HTTP 429: more than 120 requests a minute; ask again in 7 s"
+    results = [
+        result("a", findings=[found]),
+        result("b", findings=[other]),
+        result("c", status="error", error=said, data=busy),
+        result("d", status="error", error="it broke", data={"unanswered": "<made up>"}),
+    ]
+
+    def shown(locale: Locale) -> str:
+        title = Localized("CPU pressure", "CPU 压力")
+        known = KnownFinding(id="cpu.pressure", probe="host_cpu", title=title, layer=Layer.HOST)
+        causes = Known(sop=SOP, catalogue=Catalogue(findings={"cpu.pressure": known}))
+        presenter = Presenter(Renderer(causes, ZoneInfo("UTC")), causes, Inventory())
+        message = Message(view="probe", context={"results": results})
+        return presenter.present(message, _incident("t"), locale, {}).parts[0].text
+
+    english, chinese = shown(Locale.EN), shown(Locale.ZH_CN)
+    assert "some avg10 38 % &lt;x&gt;" in english
+    assert "CPU 压力（some avg10 38 % &lt;x&gt;）" in chinese
+    assert "odd words" in chinese
+    assert f"not run, the agent took no more requests ({said})" in english
+    assert f"未执行，代理暂不接受更多请求（{said}）" in chinese
+    # A word that no bot set is not believed.
+    assert "the probe failed (it broke)" in english
+    assert "探针失败（it broke）" in chinese
 
 
 def test_alerts_of_one_notification_are_shown_with_their_own_state() -> None:

@@ -182,6 +182,40 @@ async def test_bad_answer_is_a_result_with_its_reason_and_no_findings(
     assert "\n" not in str(result.error)
 
 
+@pytest.mark.parametrize("status", ["unsupported", "denied", "timeout", "error"])
+async def test_run_without_a_reading_needs_no_time_and_no_duration(
+    agent: LiveAgent, status: str
+) -> None:
+    told = GOOD | {"status": status, "findings": None, "started_at": None, "duration_s": None}
+    answer = httpx.Response(200, json=told | {"error": "nothing to read"})
+    result = await _run(_agents(agent, lambda _: answer))
+    assert (result.status.value, result.error) == (status, "nothing to read")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"started_at": None}, "started_at is missing"),
+        ({"started_at": 17}, "started_at is not a time"),
+        ({"started_at": "noon"}, "a time"),
+        ({"status": None}, "status is missing"),
+        ({"status": []}, "status is not a word"),
+        ({"duration_s": "long"}, "duration_s is not a number"),
+        ({"findings": {"id": "x"}}, "findings is not a list"),
+        ({"findings": [None]}, "a finding"),
+        ({"data": [1]}, "data is not an object"),
+        ({"error": {"code": 1}}, "error is not a text"),
+    ],
+)
+async def test_what_is_out_of_shape_is_told_in_the_contracts_words(
+    agent: LiveAgent, change: dict[str, Any], said: str
+) -> None:
+    result = await _run(_agents(agent, lambda _: httpx.Response(200, json=GOOD | change)))
+    assert result.status is ProbeStatus.ERROR
+    assert said in str(result.error)
+    assert not any(word in str(result.error) for word in ("NoneType", "object has", "argument"))
+
+
 async def test_unknown_node_or_one_without_address_is_an_error_result(agent: LiveAgent) -> None:
     assert "inventory" in str((await _run(_agents(agent), node="gpu-9")).error)
     assert "inventory" in str((await _run(NodeAgents(_inventory(None), agent.key_pem))).error)

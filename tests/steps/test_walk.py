@@ -126,6 +126,20 @@ def test_symptom_gate_asks_for_figures_scope_and_time() -> None:
     assert missing(_incident(), SOP, "symptom")[0].zh.startswith("用一句话")
 
 
+def test_vague_title_is_a_headline_once_a_symptom_is_stated_exactly() -> None:
+    def asked(*symptoms: Symptom) -> list[str]:
+        found = missing(_incident(title="it is slow", symptoms=symptoms), SOP, "symptom")
+        return [item.en for item in found if "figures" in item.en]
+
+    headline = Symptom(id="S-1", summary=Localized.verbatim("it is slow"))
+    assert len(asked(headline)) == 1
+    assert asked(headline, replace(EXACT, id="S-2")) == []
+    # What somebody states beside it needs its figures all the same.
+    other = Symptom(id="S-3", summary=Localized.verbatim("answers are garbled"))
+    assert "garbled" in asked(headline, replace(EXACT, id="S-2"), other)[0]
+    assert len(asked(headline, other)) == 1
+
+
 def test_information_gate_takes_any_answer_but_not_silence() -> None:
     half = _incident(sources={"metrics": SourceState.OK, "logs": SourceState.UNREACHABLE})
     assert "traces, events" in missing(half, SOP, "information")[0].en

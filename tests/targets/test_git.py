@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tests.report.sample import SECRETS
 from tests.targets.git_http import GitHttp
 from tests.targets.rig import KEY, Killed, Memory, deliver, parcel, settings_of
 from tests.targets.servers import TOKEN
+from tests.waiting import until
 
 BRANCH = "rca/INC-7"
 PATH = "postmortems/INC-7/INC-7.md"
@@ -333,19 +333,17 @@ async def test_command_that_hangs_is_killed_with_all_its_children(
 ):
     pids = tmp_path / "pids"
     hook = repository.bare / "hooks" / "pre-receive"
-    hook.write_text(f"#!/bin/sh\necho $$ > {pids}\nexec sleep 60\n")
+    hook.write_text(f"#!/bin/sh\necho $$ > {pids}\nexec sleep 600\n")
     hook.chmod(0o755)
-    monkeypatch.setattr(git_commands, "TIMEOUT_SECONDS", 1.0)
-    began = time.monotonic()
-    with pytest.raises(DeliveryError) as caught:
-        await deliver(settings, "git", parcel("git"), Memory())
-    assert caught.value.reason is Reason.TIMEOUT
-    assert time.monotonic() - began < 20
+    for seconds in (1.0, 5.0, 25.0):
+        monkeypatch.setattr(git_commands, "TIMEOUT_SECONDS", seconds)
+        with pytest.raises(DeliveryError) as caught:
+            await deliver(settings, "git", parcel("git"), Memory())
+        assert caught.value.reason is Reason.TIMEOUT
+        if pids.exists():
+            break  # else the machine was too busy to come so far
     pid = int(pids.read_text())
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and _lives(pid):
-        time.sleep(0.02)
-    assert not _lives(pid)
+    await until(lambda: not _lives(pid), "the hook is dead")
 
 
 def _lives(pid: int) -> bool:

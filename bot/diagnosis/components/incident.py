@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from bot.diagnosis.awaited import awaited, trace_key
 from bot.diagnosis.components.evidence import (
     Aspect,
     ComponentEvidence,
@@ -56,26 +57,28 @@ def spans_as_evidence(
 ) -> ComponentEvidence | None:
     """Who calls whom, and how long and how well each answered, in equal steps; None with too few traces.
 
-    A call to something that sends no spans of its own counts with the caller's span, by its peer's name.
+    A call to something that sends no spans of its own counts with the caller's span, by its peer's name. What nobody
+    waits for delays and fails no request, so it does not count.
     """
     step = max(incident.seconds / STEPS_DURING, 1.0)
     start = incident.start.timestamp()
     calls: set[tuple[str, str]] = {(service, name) for name in depends_on}
     steps: dict[str, dict[int, list[tuple[float, bool]]]] = defaultdict(lambda: defaultdict(list))
-    owners = {(span.trace_id, span.span_id): span.service for span in spans}
-    answered = {(span.trace_id, span.parent) for span in spans if span.parent is not None}
-    for span in spans:
+    waited = awaited(spans)
+    owners = {(trace_key(span), span.span_id): span.service for span in waited}
+    answered = {(trace_key(span), span.parent) for span in waited if span.parent is not None}
+    for span in waited:
         at = int((span.start_us / 1e6 - start) // step)
         if at >= STEPS_DURING:
             continue
-        caller = owners.get((span.trace_id, span.parent)) if span.parent else None
+        caller = owners.get((trace_key(span), span.parent)) if span.parent else None
         outcome = (span.duration_us / 1e6, _failed(span))
         if caller != span.service:
             if caller is not None:
                 calls.add((caller, span.service))
             steps[span.service][at].append(outcome)
         peer = next((span.tags[tag] for tag in _PEER_TAGS if span.tags.get(tag)), None)
-        if peer and peer != span.service and (span.trace_id, span.span_id) not in answered:
+        if peer and peer != span.service and (trace_key(span), span.span_id) not in answered:
             calls.add((span.service, peer))
             steps[peer][at].append(outcome)
     first = min((at for by_step in steps.values() for at in by_step), default=0)

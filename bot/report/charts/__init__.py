@@ -57,6 +57,21 @@ async def draw_in_worker(
     return await chart_worker().run(_draw, spec, locale, zone, timeout_seconds=timeout_seconds)
 
 
+async def draw_svg_in_worker(
+    spec: ChartSpec,
+    locale: Locale,
+    *,
+    zone: str = "UTC",
+    timeout_seconds: float = DRAW_TIMEOUT_SECONDS,
+) -> bytes:
+    """The SVG of `draw` alone, in the same worker: the same chart in another language.
+
+    Raises:
+        BotError: the worker took longer than `timeout_seconds`, or died twice.
+    """
+    return await chart_worker().run(_draw_svg, spec, locale, zone, timeout_seconds=timeout_seconds)
+
+
 @cache
 def chart_worker() -> RenderWorker:
     """The worker that draws charts; its owner closes it at the end of the process."""
@@ -65,3 +80,11 @@ def chart_worker() -> RenderWorker:
 
 def _draw(spec: ChartSpec, locale: Locale, zone: str) -> Chart:
     return draw(spec, locale, zone=zone)
+
+
+def _draw_svg(spec: ChartSpec, locale: Locale, zone: str) -> bytes:
+    from bot.report.charts.painter import shared_painter
+
+    painter = shared_painter()
+    with painter.lock:
+        return painter.paint_svg(spec, locale, ZoneInfo(zone))

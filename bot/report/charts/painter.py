@@ -71,24 +71,35 @@ class Painter:
 
     def paint(self, spec: ChartSpec, locale: Locale, zone: ZoneInfo) -> tuple[bytes, bytes]:
         """PNG and SVG of the chart."""
-        png = self.paint_png(spec, locale, zone)
-        svg = io.BytesIO()
-        self.figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-        return png, svg.getvalue()
+        return self.paint_png(spec, locale, zone), self._as_svg()
+
+    def paint_svg(self, spec: ChartSpec, locale: Locale, zone: ZoneInfo) -> bytes:
+        """SVG of the chart alone."""
+        self._set_up(spec, locale, zone)
+        return self._as_svg()
 
     def paint_png(self, spec: ChartSpec, locale: Locale, zone: ZoneInfo) -> bytes:
         """PNG of the chart; the figure stays as drawn."""
-        speaks = locale if locale is not Locale.ZH_CN or self.has_chinese else Locale.EN
-        mpl.rcParams["font.family"] = list(self._families_for(spec, speaks))
-        canvas = FigureCanvasAgg(self.figure)
-        self.figure.clear()
-        Drawing(self.figure, self.drawable, spec, speaks, zone).draw()
+        canvas = self._set_up(spec, locale, zone)
         canvas.draw()  # type: ignore[no-untyped-call]
         png = io.BytesIO()
         # The surface is opaque, and three bytes a pixel pack faster than four.
         picture = Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba())  # type: ignore[no-untyped-call]
         picture.convert("RGB").save(png, "PNG", compress_level=1)
         return png.getvalue()
+
+    def _set_up(self, spec: ChartSpec, locale: Locale, zone: ZoneInfo) -> FigureCanvasAgg:
+        speaks = locale if locale is not Locale.ZH_CN or self.has_chinese else Locale.EN
+        mpl.rcParams["font.family"] = list(self._families_for(spec, speaks))
+        canvas = FigureCanvasAgg(self.figure)
+        self.figure.clear()
+        Drawing(self.figure, self.drawable, spec, speaks, zone).draw()
+        return canvas
+
+    def _as_svg(self) -> bytes:
+        svg = io.BytesIO()
+        self.figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+        return svg.getvalue()
 
     def _families_for(self, spec: ChartSpec, locale: Locale) -> tuple[str, ...]:
         """Without a Chinese character only the small Latin font: laying text out with both takes twice as long."""

@@ -45,6 +45,11 @@ const PATHS = {
   repeat: ["M4 11a5 5 0 0 1 5-5h10M16 3l3 3-3 3", "M20 13a5 5 0 0 1-5 5H5M8 21l-3-3 3-3"],
   white_large_square: ["M5 5h14v14H5z"],
   list: ["M4 6h16M4 12h16M4 18h16"],
+  shield: ["M12 3 5 6v6c0 4 3 7 7 9 4-2 7-5 7-9V6z"],
+  no_bell: ["M7 17v-6a5 5 0 0 1 10 0v6z", "M10 20.500h4", "M4 4l16 16"],
+  construction: ["M3 7h18v6H3z", "M8 7l-4 6M14 7l-4 6M20 7l-4 6", "M6 13v7M18 13v7"],
+  pencil2: ["M4 20l1-5L16 4l4 4L9 19z", "M14 6l4 4"],
+  black_right_pointing_double_triangle_with_vertical_bar: ["M4 6l7 6-7 6zM11 6l7 6-7 6z", "M20 6v12"],
   zap: ["M13 2 5 14h6l-1 8 8-12h-6z"],
 };
 
