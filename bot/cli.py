@@ -6,8 +6,10 @@ for, and a missing extra is one line that names it.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -48,19 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
-    if not words or words[0] in ("-h", "--help", "help"):
-        _print(_overview())
-        sys.exit(0 if words else USAGE)
-    if words[0] in ("-V", "--version"):
-        _print(f"rca-bot {__version__}")
-        sys.exit(0)
-    name = words[0]
-    if name not in WORDS:
-        near = difflib.get_close_matches(name, WORDS, n=1)
-        hint = f"did you mean {near[0]}" if near else "see rca-bot --help"
-        _fail(f"{name}: no such command; {hint}", USAGE)
+    name = words[0] if words else ""
     try:
-        sys.exit(run(name, words[1:]))
+        sys.exit(_answer(words))
     except ConfigError as error:
         if debug:
             raise
@@ -75,13 +67,60 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     except BrokenPipeError:
         # The reader went away (a pipe into head): nothing to say, and nobody to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(1)
+    except OSError as error:
+        if debug:
+            raise
+        _drop_output()
+        _fail(
+            f"{name or 'help'}: {error.strerror or error}{_at(error)}; run it again with --debug for the trace",
+            1,
+        )
     except Exception as error:  # the last door: a person never reads a trace unasked
         if debug:
             raise
         reason = " ".join(str(error).split()) or type(error).__name__
         _fail(f"{name}: {reason}; run it again with --debug for the trace", 1)
+
+
+def _answer(words: Sequence[str]) -> int:
+    """Prints what was asked for; gives the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show Chinese shows its code points; that must not stop the answer.
+            stream.reconfigure(errors="backslashreplace")
+    code = _answered(words)
+    # Written out here: where the disk is full, the interpreter's own end would say so in its way.
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return code
+
+
+def _answered(words: Sequence[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        _print(_overview())
+        return 0 if words else USAGE
+    name = words[0]
+    if name in ("-V", "--version"):
+        _print(f"rca-bot {__version__}")
+        return 0
+    if name not in WORDS:
+        near = difflib.get_close_matches(name, WORDS, n=1)
+        hint = f"did you mean {near[0]}" if near else "see rca-bot --help"
+        _say(f"{name or repr(name)}: no such command; {hint}")
+        return USAGE
+    return run(name, words[1:])
+
+
+def _drop_output() -> None:
+    """What is left to write goes nowhere: the interpreter would try once more at its end, and complain."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _at(error: OSError) -> str:
+    return f": {error.filename}" if error.filename else ""
 
 
 def run(name: str, arguments: Sequence[str]) -> int:

@@ -34,6 +34,13 @@ def web_address(value: str) -> str:
     return value
 
 
+def host(value: str) -> str:
+    """What is listened on: a name or an address."""
+    if not _HOST.fullmatch(value):
+        raise ValueError("must be a name or an address without brackets, such as 127.0.0.1 or ::1")
+    return value
+
+
 def redis_address(value: str) -> str:
     """`redis://`, `rediss://`, `unix://` or `redis+sentinel://host[:port][,host…]/master[/db]`."""
     parts = urlsplit(value)
@@ -161,6 +168,7 @@ def quiet_hours(value: str) -> str:
     return value
 
 
+Host = Annotated[str, AfterValidator(host)]
 WebAddress = Annotated[str, AfterValidator(web_address)]
 RedisAddress = Annotated[str, AfterValidator(redis_address)]
 Secret = Annotated[SecretStr, AfterValidator(secret)]

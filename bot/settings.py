@@ -24,6 +24,7 @@ from bot.setting_checks import (
     BotToken,
     ChannelId,
     GroupId,
+    Host,
     QuietHours,
     RedisAddress,
     Secret,
@@ -180,7 +181,7 @@ class Settings(_Strict):
     alert_channel: ChannelId | None = None
     locale: Locale = Locale.EN
     timezone: ZoneName = "UTC"
-    host: str = "127.0.0.1"
+    host: Host = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
     on_call_group: GroupId | None = None
     training_channel: ChannelId | None = None

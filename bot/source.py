@@ -226,6 +226,16 @@ def advice_of_status(status: int) -> str:
             return "check the address and what stands before it"
 
 
+def without_answer(
+    error: httpx.HTTPError, where: str, *, seconds: float, late: str
+) -> tuple[str, Reason]:
+    """The line and the reason of a request that got no answer; `late` is what to do where it took too long."""
+    if isinstance(error, httpx.TimeoutException):
+        return f"{where}: no answer within {seconds:g} s; {late}", Reason.TIMEOUT
+    why = f"cannot be reached: {type(error).__name__}; check address and network"
+    return f"{where}: {why}", Reason.REFUSED
+
+
 async def get_json(
     connection: Connection,
     name: str,
@@ -247,16 +257,10 @@ async def get_json(
             headers=connection.headers,
             timeout=timeout_seconds,
         )
-    except httpx.TimeoutException as error:
-        raise EvidenceError(
-            f"{where}: no answer within {timeout_seconds:g} s; check its load or ask for less",
-            reason=Reason.TIMEOUT,
-        ) from error
     except httpx.HTTPError as error:
-        raise EvidenceError(
-            f"{where}: cannot be reached: {type(error).__name__}; check address and network",
-            reason=Reason.REFUSED,
-        ) from error
+        late = "check its load or ask for less"
+        line, reason = without_answer(error, where, seconds=timeout_seconds, late=late)
+        raise EvidenceError(line, reason=reason) from error
     if response.status_code != httpx.codes.OK:
         raise EvidenceError(
             f"{where}: answered {response.status_code}; {advice_of_status(response.status_code)}",

@@ -13,6 +13,7 @@ from bot.command import Call
 from bot.domain.instant import parse_rfc3339
 from bot.domain.responder import Severity
 from bot.domain.text import Localized
+from bot.domain.whole import whole
 from bot.errors import CommandError
 from bot.incidents.responding import Via
 from bot.locales import say
@@ -192,10 +193,10 @@ def number(text: str, usage: str) -> int:
     Raises:
         CommandError: no whole number above 0.
     """
-    digits = _typed.narrow(text).strip().lstrip("#").rstrip(".,:、")
-    if not digits.isdecimal() or int(digits) < 1:
+    found = whole(_typed.narrow(text).strip().lstrip("#").rstrip(".,:、"))
+    if not found:
         raise CommandError(say("commands.bad_number", text=text[:40], usage=usage))
-    return int(digits)
+    return found
 
 
 def wrong(usage: str) -> CommandError:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bot.checklist.editing import edited
 from bot.command import Call, Reply, command
-from bot.domain.checklist import ChecklistChange, CheckOutcome, CheckRun
+from bot.domain.checklist import ChecklistChange
 from bot.domain.incident import Incident
 from bot.domain.text import Localized
+from bot.domain.whole import whole
 from bot.errors import CommandError, Reason
 from bot.incidents.checklists import Decision
 from bot.jobs import requests
@@ -14,6 +15,7 @@ from bot.jobs.services import Services
 from bot.locales import say
 from bot.sop import StepId
 from commands import _line
+from commands._checklist_answer import answer
 from commands._checklist_history import history
 from commands._reply import notice, shown
 
@@ -29,14 +31,6 @@ _WORDS = {
     "回答": "answer",
     "历史": "history",
     "回退": "rollback",
-}
-_OUTCOMES = {
-    "found": CheckOutcome.FOUND,
-    "clean": CheckOutcome.CLEAN,
-    "skipped": CheckOutcome.SKIPPED,
-    "发现": CheckOutcome.FOUND,
-    "正常": CheckOutcome.CLEAN,
-    "跳过": CheckOutcome.SKIPPED,
 }
 
 
@@ -59,7 +53,7 @@ async def checklist(call: Call, services: Services) -> Reply:
         case "edit":
             return await _edit(call, services)
         case "answer":
-            return await _answer(call, services, rest)
+            return await answer(call, services, rest)
         case "history":
             return await history(services, rest, _line.incident_id(call))
         case "rollback":
@@ -136,54 +130,16 @@ def _proposal(incident: Incident, n: int) -> ChecklistChange:
     return found
 
 
-async def _answer(call: Call, services: Services, rest: str) -> Reply:
-    """A person's answer to a check; it stands above what the bot saw."""
-    item_id, rest = _line.first(rest)
-    word, words = _line.first(rest)
-    if named := call.payload.get("check"):
-        item_id, word = str(named), str(call.payload.get("outcome") or "")
-        words = str(call.payload.get("text") or "")
-    incident_id = _line.incident_id(call)
-    listed = (await services.journal.load(incident_id)).incident.checklist
-    item = next((item for item in listed.checks if item.id == item_id), None) if listed else None
-    if listed is None or item is None:
-        raise CommandError(say("checklist.no_item", name=item_id[:60]), reason=Reason.NOT_FOUND)
-    outcome = _OUTCOMES.get(word.lower())
-    if outcome is None:
-        raise CommandError(say("checklist.bad_outcome"))
-    via = _line.via(call)
-    run = CheckRun(
-        checklist=listed.id,
-        item=item.id,
-        version=listed.version,
-        text=item.text,
-        outcome=outcome,
-        summary=say("checklist.answered"),
-        by=via.by,
-        at=via.at,
-        learned_from=item.learned_from,
-        probe=item.probe,
-        query=item.query,
-    )
-    await services.checklists.record_checks(incident_id, [run], via, step="answer")
-    if said := _line.said(words).strip():
-        # The words are evidence of their own, where their author can take them back.
-        await services.responding.note(incident_id, f"{item.id}: {said}", via)
-    services.wake()
-    outcome_said = say(f"checklist.outcome_{outcome.value}")
-    return notice(say("checklist.answer_kept", item=item.id, outcome=outcome_said))
-
-
 async def _roll_back(call: Call, services: Services, rest: str) -> Reply:
     name, rest = _line.first(rest)
     number, reason = _line.first(rest)
-    if not number.isdecimal():
+    if (version := whole(number)) is None:
         raise _line.wrong(USAGE)
     if not reason.strip():
         raise CommandError(say("checklist.rollback_needs_reason"))
     said = _line.said(reason)
     done = await services.checklists.roll_back(
-        _line.incident_id(call), name, int(number), said, _line.via(call)
+        _line.incident_id(call), name, version, said, _line.via(call)
     )
     services.wake()
     return notice(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from bot.command import Call, Permission, Reply, allowed, command
-from bot.domain.hypothesis import NOT_ESTABLISHED, Hypothesis
+from bot.domain.hypothesis import Hypothesis
 from bot.domain.incident import Incident
 from bot.domain.text import Localized
 from bot.errors import CommandError, Reason
-from bot.jobs import outbox, requests
+from bot.jobs import requests
 from bot.jobs.services import Services
 from bot.locales import say
-from bot.message import Message
-from bot.steps.confirming import why_not, with_evidence
 from commands import _line
-from commands._may import refused
-from commands._reply import DONE, notice, shown
+from commands._confirming import confirm
+from commands._reply import notice, shown
 from commands._waiving import waive
 
 USAGE = (
@@ -74,7 +72,7 @@ async def hypothesis(call: Call, services: Services) -> Reply:
         case "test":
             return await _test(call, services, incident, chosen)
         case _:
-            return await _confirm(call, services, incident, chosen)
+            return await confirm(call, services, incident, chosen)
 
 
 def _chosen(call: Call, incident: Incident, rest: str) -> tuple[Hypothesis, str]:
@@ -138,45 +136,3 @@ async def _test(call: Call, services: Services, incident: Incident, chosen: Hypo
     )
     await services.outbox.send(job, once=f"{call.key}:experiment")
     return notice(say("commands.testing", title=chosen.title))
-
-
-async def _confirm(call: Call, services: Services, incident: Incident, chosen: Hypothesis) -> Reply:
-    if not allowed(services.settings.policy, call.user, Permission.CONFIRM_CAUSE):
-        raise CommandError(
-            refused(services.settings.policy, Permission.CONFIRM_CAUSE), reason=Reason.UNAUTHORISED
-        )
-    if refusal := why_not(incident, chosen):
-        raise CommandError(refusal, reason=Reason.CONFLICT)
-    backed = with_evidence(incident, chosen)
-    await services.knowledge.refresh()
-    deep, prevention = _answers(services, backed)
-    recorded = await services.responding.confirm_cause(
-        incident.id,
-        backed,
-        _line.via(call),
-        trigger=backed.trigger,
-        deep_cause=deep,
-        prevention=prevention,
-    )
-    after = recorded.incident
-    await services.outbox.send(
-        outbox.thread_post(after, Message(view="confirmed", context={"by": call.user})),
-        once=f"{call.key}:confirmed",
-    )
-    return DONE
-
-
-def _answers(services: Services, chosen: Hypothesis) -> tuple[Localized, Localized]:
-    """The deep cause and what keeps it from coming back, as the catalogue says it of the deepest link."""
-    if chosen.cause == NOT_ESTABLISHED:
-        return say("commands.not_established_deep"), say("commands.not_established_prevention")
-    root = (chosen.chain or (chosen.cause,))[-1]
-    cause = services.catalogue.causes.get(root) or services.catalogue.causes.get(chosen.cause)
-    if cause is None:
-        return chosen.title, say("commands.prevention_open")
-    if not cause.prevention:
-        return cause.summary, say("commands.prevention_open")
-    return cause.summary, Localized(
-        "; ".join(item.en for item in cause.prevention),
-        "；".join(item.zh for item in cause.prevention),
-    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
@@ -14,12 +12,11 @@ from bot.jobs.services import Services
 from bot.locales import say
 from commands import _line, _typed
 from commands._approving import approve, ask_approval
+from commands._probe_line import named_args, named_nodes, service_of
 from commands._probe_names import CHEAP, FAMILIES, HEAVY, MODERATE, PROBES, args_of, of_family
 from commands._reply import notice
 
 USAGE = "probe NAME|gpu|host|service on NODE[,NODE…]|all [key=value…]"
-MOST_NODES = 256
-_BETWEEN = re.compile(r"[\s,;、]+")
 _ON = ("on", "@", "在", "于")
 
 
@@ -45,11 +42,11 @@ async def probe(call: Call, services: Services) -> Reply:
     if not at or len(plain) < at + 2:
         raise _line.wrong(USAGE)
     names = _probes(" ".join(lowered[:at]))
-    nodes = _nodes(",".join(plain[at + 1 :]), services)
-    args = _args(options)
+    nodes = named_nodes(",".join(plain[at + 1 :]), services, USAGE)
+    args = named_args(options, USAGE)
     incident = (await services.journal.load(call.incident)).incident if call.incident else None
     if any(PROBES[name].needs_service for name in names) and "service" not in args:
-        args |= _service(services, incident.service if incident else None)
+        args |= service_of(services, incident.service if incident else None)
     _ask_arguments(names, args)
     _ask_policy(call, services, {PROBES[name].cost for name in names})
     if any(PROBES[name].cost == HEAVY for name in names):
@@ -94,53 +91,6 @@ def _probes(word: str) -> tuple[str, ...]:
     raise CommandError(
         say("commands.unknown_probe", name=word[:40], near=near), reason=Reason.NOT_FOUND
     )
-
-
-def _nodes(text: str, services: Services) -> tuple[str, ...]:
-    known = tuple(services.inventory.nodes)
-    if text.lower() in ("all", "全部"):
-        if not known:
-            raise CommandError(say("commands.no_nodes"), reason=Reason.NOT_FOUND)
-        return known[:MOST_NODES]
-    spelled = {name.lower(): name for name in known}
-    parts = [part for part in _BETWEEN.split(text) if part]
-    named = tuple(dict.fromkeys(spelled.get(part.lower(), part) for part in parts))
-    for name in named:
-        if name not in known:
-            near = _line.nearest(name, known)
-            key = "commands.unknown_node_near" if near else "commands.unknown_node"
-            listed = ", ".join(known[:10]) or "–"
-            raise CommandError(
-                say(key, name=name[:60], near=near or "", known=listed), reason=Reason.NOT_FOUND
-            )
-    if not named:
-        raise _line.wrong(USAGE)
-    return named
-
-
-def _args(options: Sequence[str]) -> dict[str, Any]:
-    """`key=value` words; a value that is a number, a list or a truth value is sent as one."""
-    args: dict[str, Any] = {}
-    for option in options:
-        key, _, value = option.partition("=")
-        if not key or not value:
-            raise _line.wrong(USAGE)
-        if key == "gpus":
-            value = f"[{value.strip('[]')}]"
-        try:
-            args[key] = json.loads(value)
-        except ValueError:
-            args[key] = _typed.unquoted(value)
-    return args
-
-
-def _service(services: Services, named: str | None) -> dict[str, str]:
-    if named is not None:
-        return {"service": named}
-    known = tuple(services.inventory.services)
-    if len(known) == 1:
-        return {"service": known[0]}
-    raise CommandError(say("commands.which_service", known=", ".join(known[:20]) or "–"))
 
 
 async def _run(

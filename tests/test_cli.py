@@ -3,10 +3,12 @@
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from bot.cli import WORDS
+from tests.waiting import PATIENCE_SECONDS
 
 
 def rca_bot(*words, **environment):
@@ -14,7 +16,7 @@ def rca_bot(*words, **environment):
         [sys.executable, "-m", "bot.cli", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **environment},
         cwd=environment.pop("cwd", None),
     )
@@ -64,6 +66,52 @@ def test_a_wrong_setting_is_one_line_per_fault_and_no_trace():
     assert "RCA_LOCALE" in answer.stderr
 
 
+def test_the_bot_does_not_start_without_the_files_that_its_settings_name(tmp_path):
+    answer = rca_bot(
+        "serve",
+        RCA_PORT="many",
+        RCA_NODES=str(tmp_path / "no.yaml"),
+        RCA_KNOWLEDGE_DIR=str(tmp_path / "no"),
+        RCA_DATA_DIR=str(tmp_path),
+    )
+    assert answer.returncode == 1
+    starts = [line.split(": ")[2] for line in answer.stderr.splitlines()]
+    assert starts == ["RCA_PORT", "RCA_NODES", "RCA_KNOWLEDGE_DIR"]
+
+
+def test_a_terminal_without_chinese_gets_the_answer_all_the_same(tmp_path):
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text("services: [{name: 翻译}]\n", encoding="utf-8")
+    answer = rca_bot(
+        "diagnose", "--at", "2026-11-30T08:00:00Z", "--service", "翻译",
+        RCA_NODES=str(nodes), RCA_LOCALE="zh-CN", RCA_DATA_DIR=str(tmp_path), PYTHONIOENCODING="ascii",
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    assert "\\u7ffb\\u8bd1" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "name"), [([], "help"), (["manifest", "--url", "https://x.example"], "manifest")]
+)
+def test_an_output_that_is_full_is_one_line(words, name):
+    with Path("/dev/full").open("w") as full:
+        answer = subprocess.run(
+            [sys.executable, "-m", "bot.cli", *words],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=180,
+        )  # fmt: skip
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"rca-bot: {name}: No space left on device")
+    assert answer.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("url", ["rca.example", "https://x.example/a b", "https://x:many", ""])
+def test_a_manifest_is_made_for_addresses_only(url):
+    answer = rca_bot("manifest", "--url", url)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("rca-bot: manifest: --url: ")
+    assert answer.stderr.count("\n") == 1
+
+
 def test_a_dead_redis_stops_the_start_with_one_line():
     answer = rca_bot("serve", REDIS_URL="redis://127.0.0.1:1/0", RCA_PORT="0")
     assert answer.returncode == 1
@@ -97,7 +145,7 @@ def test_the_agent_starts_without_the_bots_libraries(word):
         f"from bot.cli import main; main([{word!r}, 'list'])\n"
     )
     answer = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
     assert answer.returncode == 0, answer.stderr
     assert "host_cpu" in answer.stdout
@@ -113,7 +161,7 @@ def test_a_missing_extra_is_one_line_that_names_it():
         "from bot.cli import main; main(['serve'])\n"
     )
     answer = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
     assert answer.returncode == 1
     assert answer.stderr == (
@@ -132,6 +180,22 @@ def test_a_change_file_is_imported_once(tmp_path):
     assert (first.returncode, first.stdout) == (0, "2 of 2 change events stored, 0 known\n")
     again = rca_bot("changes", "add", "--file", str(events), **data)
     assert again.stdout == "0 of 2 change events stored, 2 known\n"
+
+
+def test_a_change_file_may_begin_with_a_mark_and_hold_any_letter(tmp_path):
+    events = tmp_path / "changes.jsonl"
+    line = '{"id":"%s","kind":"deploy","summary":"a\u2028b\x85c","at":"2026-11-30T08:00:00Z"}'
+    events.write_text(f"\ufeff{line % 'a'}\r\n{line % 'b'}", encoding="utf-8", newline="")
+    answer = rca_bot("changes", "add", "--file", str(events), RCA_DATA_DIR=str(tmp_path / "a data"))
+    assert (answer.returncode, answer.stdout) == (0, "2 of 2 change events stored, 0 known\n")
+
+
+@pytest.mark.parametrize("name", ["none.jsonl", "."])
+def test_a_change_file_that_cannot_be_read_is_one_line_that_says_why(tmp_path, name):
+    answer = rca_bot("changes", "add", "--file", name, cwd=str(tmp_path))
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"rca-bot: changes: {name}: cannot be read: ")
+    assert "Errno" not in answer.stderr
 
 
 def test_a_wrong_line_of_a_change_file_is_named(tmp_path):

@@ -9,6 +9,8 @@ import zipfile
 
 import pytest
 
+from tests.waiting import PATIENCE_SECONDS
+
 pytestmark = pytest.mark.xdist_group("wheel")
 
 
@@ -21,7 +23,7 @@ def site(tmp_path_factory):
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(out), root],
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
     )
     [wheel] = out.glob("*.whl")
     unpacked = tmp_path_factory.mktemp("site")
@@ -36,7 +38,7 @@ def run(site, script, *arguments):
         [sys.executable, "-P", "-c", script, *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
         check=False,
         env=environment,
         cwd=site.parent,

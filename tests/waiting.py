@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 120.0
 """No test waits that long for what comes: this is how long a fault takes to be told."""
 
 _PAUSE_SECONDS = 0.02

@@ -84,7 +84,7 @@ async def serve(settings: AgentSettings, *, allow_plaintext: bool) -> None:
         now=time.time,
         monotonic=time.monotonic,
     )
-    keeper = Doorkeeper(connection_limit(settings.limits.connections), agent.turned_away)
+    keeper = Doorkeeper(connection_limit(settings.limits.connections), agent.audit.turned_away)
     config = _uvicorn_config(agent.app(), settings, keeper)
     server = _Server(config)
     listener = listen(

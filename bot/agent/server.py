@@ -15,9 +15,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from bot.agent.artefacts import Piece
-from bot.agent.audit import AuditFailed, AuditLog
+from bot.agent.audit import AuditLog
 from bot.agent.metrics import AgentMetrics
 from bot.agent.rate import Bucket
+from bot.agent.request_audit import RequestAudit
 from bot.agent.request_body import (
     AMBIGUOUS_LENGTH,
     BODY_LIMIT_BYTES,
@@ -29,9 +30,7 @@ from bot.agent.request_body import (
 from bot.agent.runner import ChildRunner
 from bot.agent.settings import AgentSettings
 from bot.agent.tokens import Grant, Refusal, TokenCheck, TokenRefused, require_request
-from bot.agent.wire import TurnedAway
 from bot.domain.finding import ProbeResult, ProbeStatus
-from bot.domain.instant import to_rfc3339
 from bot.errors import ProbeError
 from bot.probe import Cost, Probe, args_digest
 
@@ -60,12 +59,19 @@ class AgentServer:
         self._probes = probes
         self._runner = runner
         self._tokens = tokens
-        self._audit = audit
         self._metrics = metrics
         self._now = now
         self._monotonic = monotonic
         self._bucket = Bucket(settings.limits.requests_per_minute)
         self._moderate = Bucket(settings.limits.moderate_per_minute)
+        self.audit = RequestAudit(
+            settings.node,
+            audit,
+            metrics,
+            refused_lines_per_minute=settings.limits.refused_lines_per_minute,
+            now=now,
+            monotonic=monotonic,
+        )
 
     def app(self) -> Starlette:
         """The ASGI application."""
@@ -78,14 +84,6 @@ class AgentServer:
                 Route("/v1/artefacts/{id:path}", self._artefact),
             ],
             exception_handlers={404: self._unknown, 405: self._unknown, Exception: self._fault},
-        )
-
-    async def turned_away(self, away: TurnedAway) -> None:
-        """Told of what came to the port and never became a request."""
-        self._metrics.refused.labels(away.reason).inc()
-        await self._tell(
-            self._head(away.remote)
-            | {"outcome": "refused", "reason": away.reason, "http_status": away.status}
         )
 
     async def _healthz(self, _request: Request) -> Response:
@@ -115,7 +113,7 @@ class AgentServer:
         try:
             grant = self._grant(request)
             self._limit(self._bucket)
-            await self._accept(request, grant, "", "")
+            await self.audit.accepted(request, grant, "", "")
         except Refused as refused:
             return await self._refuse(request, "", refused)
         return JSONResponse(
@@ -132,22 +130,13 @@ class AgentServer:
         name = request.path_params["name"]
         try:
             grant, probe, args, digest, timeout = await self._entitled(request, name)
-            await self._accept(request, grant, name, digest)
+            await self.audit.accepted(request, grant, name, digest)
         except Refused as refused:
             return await self._refuse(request, name, refused)
         result = await self._run(probe, args, timeout)
         self._metrics.runs.labels(probe.name, result.status.value).inc()
         self._metrics.seconds.labels(probe.name).observe(result.duration_seconds)
-        await self._tell(
-            self._line(request, name)
-            | {
-                "outcome": "finished",
-                "token_id": grant.token_id,
-                "subject": grant.subject,
-                "status": result.status.value,
-                "duration_s": result.duration_seconds,
-            }
-        )
+        await self.audit.finished(request, grant, name, result)
         return JSONResponse(result.to_json())
 
     async def _artefact(self, request: Request) -> Response:
@@ -155,7 +144,7 @@ class AgentServer:
         name = request.path_params["id"]
         try:
             grant, piece = await self._entitled_piece(request, name)
-            await self._accept(request, grant, ARTEFACT, grant.args_sha256 or "")
+            await self.audit.accepted(request, grant, ARTEFACT, grant.args_sha256 or "")
         except Refused as refused:
             return await self._refuse(request, ARTEFACT, refused)
         end = piece.offset + len(piece.content)
@@ -253,56 +242,6 @@ class AgentServer:
             error=f"this node does not allow the probe; [probes] {key} in its configuration lists what it does",
         )
 
-    async def _accept(self, request: Request, grant: Grant, name: str, digest: str) -> None:
-        """Nothing runs that the audit does not tell."""
-        why = await self._tell(
-            self._line(request, name)
-            | {
-                "outcome": "accepted",
-                "subject": grant.subject,
-                "token_id": grant.token_id,
-                "expires_at": grant.expires_at,
-                "args_sha256": digest,
-                "approved_by": grant.approved_by,
-            }
-        )
-        if why is not None:
-            raise Refused(
-                503,
-                "audit_unwritable",
-                f"nothing runs while the audit cannot be written: {why}; make room, or move RCA_AGENT_AUDIT",
-                retry_after=30,
-            )
-
-    async def _tell(self, line: Mapping[str, Any]) -> str | None:
-        """Writes an audit line; None, or why it could not be written."""
-        try:
-            await self._audit.write(line)
-        except AuditFailed as failed:
-            self._metrics.unaudited.inc()
-            return str(failed)
-        return None
-
     async def _refuse(self, request: Request, name: str, refused: Refused) -> Response:
-        self._metrics.refused.labels(refused.reason).inc()
-        await self._tell(
-            self._line(request, name)
-            | {"outcome": "refused", "reason": refused.reason, "http_status": refused.status}
-        )
+        await self.audit.refused(request, name, refused)
         return refused.response()
-
-    def _line(self, request: Request, name: str) -> dict[str, Any]:
-        line = self._head(request.client.host if request.client else None) | {
-            "method": request.method,
-            "probe": name[:128],
-        }
-        forwarded = request.headers.get("x-forwarded-for")
-        # Anybody can write this header, so it stands beside the peer's address and never in its place.
-        return line if forwarded is None else line | {"forwarded_for": forwarded[:128]}
-
-    def _head(self, remote: str | None) -> dict[str, Any]:
-        return {
-            "at": to_rfc3339(datetime.fromtimestamp(self._now(), UTC)),
-            "node": self._settings.node,
-            "remote": remote,
-        }

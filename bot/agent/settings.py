@@ -35,6 +35,7 @@ _SECTIONS = {
         "result_bytes",
         "parallel",
         "connections",
+        "refused_lines_per_minute",
         "grace_seconds",
         "sigkill",
         "artefact_bytes",
@@ -51,6 +52,7 @@ class Limits:
     result_bytes: int = 65536
     parallel: int = 12
     connections: int = 2048
+    refused_lines_per_minute: int = 6000
     grace_seconds: float = 3.0
     sigkill: bool = True
     artefact_bytes: int = 32 * 1024 * 1024

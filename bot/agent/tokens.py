@@ -84,10 +84,11 @@ def load_public_keys(path: Path) -> tuple[Ed25519PublicKey, ...]:
     """All Ed25519 public keys of a PEM file: two at once let a key be rotated without a gap.
 
     Raises:
-        ConfigError: unreadable, no key in it, or a key of another kind.
+        ConfigError: unreadable, no key in it, a key of another kind, or a block that is no whole public key.
     """
     try:
-        blocks = _PEM.findall(path.read_text(encoding="ascii"))
+        text = path.read_text(encoding="ascii")
+        blocks = _PEM.findall(text)
         keys = [load_pem_public_key(block.encode()) for block in blocks]
     except (OSError, ValueError, UnsupportedAlgorithm) as error:
         raise ConfigError(
@@ -97,6 +98,13 @@ def load_public_keys(path: Path) -> tuple[Ed25519PublicKey, ...]:
     if not good or len(good) != len(keys):
         raise ConfigError(
             f"RCA_AGENT_PUBLIC_KEYS: {path} must hold Ed25519 public keys only, and one at least"
+        )
+    begun = text.count("-----BEGIN ")
+    if begun != len(good):
+        # A key that is cut off would be missed at the rotation, and a private key is the bot's alone.
+        raise ConfigError(
+            f"RCA_AGENT_PUBLIC_KEYS: {path} begins {begun} PEM blocks and {len(good)} are whole public keys; "
+            "leave public keys only in it"
         )
     return good
 

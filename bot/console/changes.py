@@ -29,11 +29,15 @@ def add(
 ) -> None:
     """Stores change events; one whose id is known is stored once."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        # A line of JSON may hold what other texts end a line with, such as U+2028, so only line feeds count.
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
+    except OSError as error:
         raise BotError(
-            f"{file}: cannot be read: {error}; give a UTF-8 file", reason=Reason.NOT_FOUND
+            f"{file}: cannot be read: {error.strerror}; name a file of change events",
+            reason=Reason.NOT_FOUND,
         ) from error
+    except UnicodeDecodeError as error:
+        raise BotError(f"{file}: is no UTF-8 text: {error.reason}; save it as UTF-8") from error
     events = [
         parse_line(line, f"{file}:{number}")
         for number, line in enumerate(lines, start=1)

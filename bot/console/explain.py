@@ -40,6 +40,8 @@ def explain(
     """Prints the fingerprint's inputs, and the rule that matched."""
     settings = load_settings()
     path = Path(alert)
+    if path.is_dir():
+        raise BotError(f"{path}: is a folder; give the path of a webhook body, or a fingerprint")
     if not path.is_file():
         lines = asyncio.run(_by_fingerprint(settings, alert))
     else:
@@ -52,7 +54,7 @@ def explain(
 def _read(path: Path) -> tuple[str, AlertGroup | None]:
     """The body's sender, told by its shape, and the group in it."""
     try:
-        body: Any = json.loads(path.read_text(encoding="utf-8"))
+        body: Any = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise BotError(f"{path}: no JSON: {error}", reason=Reason.MALFORMED) from error
     now = datetime.now(UTC)

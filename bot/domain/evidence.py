@@ -138,8 +138,9 @@ NOT_CONFIGURED = "not_configured"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Why a question has no answer; `reason` is a `bot.errors.Reason` value, a probe's status, `empty` or another word
-    of this package.
+    """Why a question has no answer.
+
+    reason: a `bot.errors.Reason` value, a probe's status, `empty` or `NOT_CONFIGURED`.
     """
 
     source: EvidenceSource

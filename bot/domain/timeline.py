@@ -19,7 +19,7 @@ What each kind of entry carries in `data` (JSON values only; every text that a p
 | gate | `step`, `missing` (list of Localized); passed in spite of it: the reason is the text |
 | mitigation | `captured` (probe names), `skipped` |
 | role / severity | `role`, `user` / `severity` |
-| chart | `chart`, `title`, `alt`, `png` and `svg` (blob names), `panels` |
+| chart | `chart`, `title`, `alt`, `png` and `svg` (blob names; `ChartRef` says what lies beside the SVG), `panels` |
 | report | `formats`, `state`; `op` = edited (`topic`, `state`; the words are the text), cited (`claim`, `evidence`, `state`), reviewed (`state`), final (`state`), reopened (`state`), delivered (`target`, `url`) |
 | checklist | `op` = proposed (`n`, `kind`, `checklist`, `diff`), edited (`n`, `diff`), accepted (`n`, `version`), declined (`n`; the reason is the text), none (nothing to propose), used (`used`: UsedChecklist), procedure (`procedure`: UsedProcedure), checked (`checks`: list of CheckRun), rolled_back (`checklist`, `to`, `version`) |
 | action | `op` = added (`n`, `owner`, `due`), done (`n`), dropped (`n`), linked (`n`, `url`, `status`), fix (text), verified (`verified`, `evidence`) |

@@ -1,84 +1,29 @@
-"""What people (and the engine for them) do to an incident: each verb is one durable step."""
+"""What people do to an incident: each verb is one durable step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from bot.domain.change import Change
-from bot.domain.evidence import BlindSpot, Evidence, Gap, SourceState
-from bot.domain.finding import ProbeResult, ProbeStatus
-from bot.domain.guard import GuardNote
-from bot.domain.hypothesis import Hypothesis, Layer, LayerVerdict, NextExperiment, Trigger
-from bot.domain.incident import ExperimentVerdict, Incident, IncidentStatus, Scope
+from bot.domain.hypothesis import Hypothesis, Layer, Trigger
+from bot.domain.incident import Incident, IncidentStatus, Scope
 from bot.domain.instant import to_rfc3339
 from bot.domain.responder import Role, Severity
 from bot.domain.text import Localized
-from bot.domain.timeline import SYSTEM_AUTHOR, Draft, EntryKind
+from bot.domain.timeline import Draft, EntryKind
 from bot.errors import CommandError, Reason
-from bot.incidents.journal import Journal, Ledger, Recorded
+from bot.incidents.examining import BOT_SOURCE, Examining
+from bot.incidents.journal import Recorded
 from bot.incidents.opening import status_draft
+from bot.incidents.writing import Via
 from bot.locales import say
-from bot.store.queue import Job
-from bot.store.transaction import Batch
+
+__all__ = ["BOT_SOURCE", "Responding", "Via"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Via:
-    """Who acts, when, through what, and under which name the step happens at most once.
-
-    message_ts: the Slack message whose words these are; deleting it withholds them.
-    """
-
-    by: str
-    at: datetime
-    key: str
-    source: str = "slack"
-    permalink: str | None = None
-    message_ts: str | None = None
-
-
-BOT_SOURCE = "engine"
-
-
-class Responding:
-    """Writes what happens after an incident was opened. `jobs_for_news` says what must follow every change."""
-
-    def __init__(
-        self, journal: Journal, jobs_for_news: Callable[[Incident], Sequence[Job]]
-    ) -> None:
-        self._journal = journal
-        self._jobs = jobs_for_news
-
-    async def write(
-        self,
-        incident_id: str,
-        via: Via,
-        make: Callable[[Incident], Sequence[Draft]],
-        *,
-        step: str = "",
-        jobs: Callable[[Incident], Sequence[Job]] = lambda _: (),
-        extra: Batch | None = None,
-    ) -> Recorded:
-        """Any entries, once per `via.key` and `step`; `jobs` and `extra` writes go with them.
-
-        Raises:
-            UnknownIncidentError: no such incident.
-            CommandError: `make` refuses.
-            StoreError: Redis is not reachable; try again with the same key.
-        """
-
-        def drafts(ledger: Ledger) -> Sequence[Draft]:
-            return make(ledger.incident)
-
-        def all_jobs(incident: Incident) -> Sequence[Job]:
-            return (*self._jobs(incident), *jobs(incident))
-
-        return await self._journal.record(
-            incident_id, drafts, once=f"{via.key}:{step}", jobs=all_jobs, extra=extra
-        )
+class Responding(Examining):
+    """Writes what happens after an incident was opened."""
 
     async def note(self, incident_id: str, text: str, via: Via) -> Recorded:
         """Records an observation of a person as evidence."""
@@ -165,104 +110,6 @@ class Responding:
         )
         return await self.write(incident_id, via, lambda _: [draft], step="severity")
 
-    async def record_evidence(
-        self,
-        incident_id: str,
-        via: Via,
-        *,
-        evidence: Sequence[Evidence],
-        gaps: Sequence[Gap],
-        sources: Mapping[str, SourceState],
-        layers: Sequence[LayerVerdict],
-        blind_spots: Sequence[BlindSpot],
-        changes: Sequence[Change],
-        hypotheses: Sequence[Hypothesis],
-        changes_since: datetime | None = None,
-        guards: Sequence[GuardNote] = (),
-        jobs: Callable[[Incident], Sequence[Job]] = lambda _: (),
-    ) -> Recorded:
-        """Records one pass of the engine: what was found, what could not be asked, and the ranking it leads to.
-
-        changes_since: from when on changes were searched, found or not; None where nobody could be asked.
-        """
-        found = self._draft(
-            EntryKind.EVIDENCE,
-            say("incident.evidence_collected", found=len(evidence), gaps=len(gaps)),
-            via,
-            {
-                "evidence": [item.to_json() for item in evidence],
-                "gaps": [item.to_json() for item in gaps],
-                "sources": {name: state.value for name, state in sources.items()},
-                "layers": [item.to_json() for item in layers],
-                "blind_spots": [item.to_json() for item in blind_spots],
-                "changes_since": to_rfc3339(changes_since) if changes_since else None,
-                "guards": [item.to_json() for item in guards],
-            },
-        )
-        drafts = [found]
-        if changes:
-            drafts.append(
-                self._draft(
-                    EntryKind.CHANGE,
-                    say("incident.changes_reviewed", count=len(changes)),
-                    via,
-                    {"changes": [item.to_json() for item in changes]},
-                )
-            )
-        if hypotheses:
-            first = hypotheses[0]
-            drafts.append(
-                self._draft(
-                    EntryKind.HYPOTHESIS,
-                    say(
-                        "incident.hypotheses_ranked",
-                        count=len(hypotheses),
-                        first=first.title,
-                        percent=round(first.probability * 100),
-                    ),
-                    via,
-                    {"op": "ranked", "hypotheses": [item.to_json() for item in hypotheses]},
-                )
-            )
-        return await self.write(incident_id, via, lambda _: drafts, step="evidence", jobs=jobs)
-
-    async def record_probe(
-        self, incident_id: str, result: ProbeResult, via: Via, *, purpose: str, step: str = ""
-    ) -> Recorded:
-        """Records what a probe answered, whatever that was."""
-        draft = self._draft(
-            EntryKind.PROBE,
-            say(
-                "incident.probe_answered",
-                probe=result.probe,
-                node=result.node,
-                status=result.status.value,
-            ),
-            via,
-            {"result": result.to_json(), "purpose": purpose},
-        )
-        name = f"probe:{result.probe}:{result.node}:{step}"
-        return await self.write(incident_id, via, lambda _: [draft], step=name)
-
-    async def record_readings(
-        self, incident_id: str, results: Sequence[ProbeResult], via: Via, *, purpose: str
-    ) -> Recorded:
-        """Records what many probes answered, as one entry: twenty lines of "ok" would bury what people say."""
-        answered = sum(1 for item in results if item.status is ProbeStatus.OK)
-        draft = self._draft(
-            EntryKind.PROBE,
-            say(
-                "incident.probes_answered",
-                count=len(results),
-                answered=answered,
-                nodes=", ".join(sorted({item.node for item in results})),
-            ),
-            via,
-            {"results": [item.to_json() for item in results], "purpose": purpose},
-        )
-        drafts = [draft] if results else []
-        return await self.write(incident_id, via, lambda _: drafts, step=f"readings:{purpose}")
-
     async def add_hypothesis(
         self,
         incident_id: str,
@@ -336,53 +183,6 @@ class Responding:
         )
         return await self.write(incident_id, via, lambda _: [draft], step="confirm")
 
-    async def plan_experiment(
-        self, incident_id: str, experiment_id: str, cause: str, planned: NextExperiment, via: Via
-    ) -> Recorded:
-        """Records what a test predicts, before it runs."""
-        draft = self._draft(
-            EntryKind.EXPERIMENT,
-            say("incident.experiment_planned", predicted=planned.expects),
-            via,
-            {
-                "op": "planned",
-                "id": experiment_id,
-                "cause": cause,
-                "probe": planned.probe,
-                "node": planned.node,
-                "args": dict(planned.args),
-                "query": planned.query,
-                "predicted": planned.expects.to_json(),
-                "would_refute": planned.would_refute.to_json(),
-            },
-        )
-        return await self.write(incident_id, via, lambda _: [draft], step="plan")
-
-    async def finish_experiment(
-        self,
-        incident_id: str,
-        experiment_id: str,
-        verdict: ExperimentVerdict,
-        result: Localized,
-        via: Via,
-        *,
-        evidence: Sequence[str] = (),
-    ) -> Recorded:
-        """Records what a test showed, beside what it had predicted."""
-        draft = self._draft(
-            EntryKind.EXPERIMENT,
-            say(f"incident.experiment_{verdict.value}", result=result),
-            via,
-            {
-                "op": "finished",
-                "id": experiment_id,
-                "verdict": verdict.value,
-                "result": result.to_json(),
-                "evidence": list(evidence),
-            },
-        )
-        return await self.write(incident_id, via, lambda _: [draft], step="finish")
-
     async def mitigate(
         self, incident_id: str, text: str, via: Via, *, captured: Sequence[str]
     ) -> Recorded:
@@ -399,28 +199,6 @@ class Responding:
         """Records the change that is meant to remove the cause."""
         draft = self._draft(EntryKind.ACTION, Localized.verbatim(text), via, {"op": "fix"})
         return await self.write(incident_id, via, lambda _: [draft], step="fix")
-
-    async def record_verification(
-        self,
-        incident_id: str,
-        is_gone: bool | None,
-        text: Localized,
-        via: Via,
-        *,
-        evidence: Sequence[Evidence],
-    ) -> Recorded:
-        """Records whether the symptom is gone after the fix, and what that rests on; None: it could not be seen."""
-        found = self._draft(
-            EntryKind.EVIDENCE, text, via, {"evidence": [item.to_json() for item in evidence]}
-        )
-        verified = self._draft(
-            EntryKind.ACTION,
-            text,
-            via,
-            {"op": "verified", "verified": is_gone, "evidence": [item.id for item in evidence]},
-        )
-        drafts = [found, verified] if evidence else [verified]
-        return await self.write(incident_id, via, lambda _: drafts, step="verified")
 
     async def add_action_item(
         self, incident_id: str, text: str, via: Via, *, owner: str | None, due: str | None
@@ -453,17 +231,3 @@ class Responding:
             return drafts
 
         return await self.write(incident_id, via, make, step="resolve")
-
-    def _draft(self, kind: EntryKind, text: Localized, via: Via, data: Mapping[str, Any]) -> Draft:
-        carried = dict(data)
-        if via.message_ts is not None and via.by != SYSTEM_AUTHOR:
-            carried["ts"] = via.message_ts
-        return Draft(
-            kind=kind,
-            at=via.at,
-            text=text,
-            author=via.by,
-            source=via.source,
-            permalink=via.permalink,
-            data=carried,
-        )

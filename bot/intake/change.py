@@ -121,7 +121,8 @@ def _github(body: Mapping[str, Any]) -> tuple[Change, ...]:
         return ()
     environment = text_of(deployment.get("environment"), most=MOST_NAME)
     ref = text_of(deployment.get("ref") or deployment.get("sha"), most=MOST_NAME)
-    words = " ".join(item for item in (f"deploy {ref}", f"to {environment}", state or "") if item)
+    where = f"to {environment}" if environment else ""
+    words = " ".join(item for item in (f"deploy {ref}".rstrip(), where, state or "") if item)
     at = status.get("created_at") or deployment.get("created_at")
     return (
         Change(

@@ -127,13 +127,7 @@ class Delivery:
             "unfurl_links": False,
             "unfurl_media": False,
         }
-        try:
-            answer = await self._web.call("chat.postMessage", **fixed, **_content(part))
-        except SlackRefusalError as error:
-            if not error.is_about_content or not part.blocks:
-                raise
-            log.error("slack.content_refused", key=key, code=error.code)
-            answer = await self._web.call("chat.postMessage", **fixed, **_content(plain))
+        answer = await self._plainer("chat.postMessage", fixed, part, plain)
         return str(answer["ts"])
 
     async def _find(
@@ -172,13 +166,7 @@ class Delivery:
         Raises:
             DeliveryError: not changed.
         """
-        try:
-            await self._web.call("chat.update", channel=channel, ts=ts, **_content(part))
-        except SlackRefusalError as error:
-            if not error.is_about_content or not part.blocks:
-                raise
-            log.error("slack.content_refused", ts=ts, code=error.code)
-            await self._web.call("chat.update", channel=channel, ts=ts, **_content(plain))
+        await self._plainer("chat.update", {"channel": channel, "ts": ts}, part, plain)
 
     async def send_private(
         self,
@@ -213,20 +201,26 @@ class Delivery:
                 if not error.is_permanent:
                     raise
         opened = await self._web.call("conversations.open", users=user)
-        direct = str((opened.get("channel") or {}).get("id") or "")
-        await self._web.call("chat.postMessage", channel=direct, **_content(part))
+        direct = {"channel": str((opened.get("channel") or {}).get("id") or "")}
+        await self._plainer("chat.postMessage", direct, part, plain)
 
     async def _ephemeral(
         self, channel: str, user: str, thread_ts: str | None, part: Part, plain: Part
     ) -> None:
         fixed: dict[str, Any] = {"channel": channel, "user": user, "thread_ts": thread_ts}
+        await self._plainer("chat.postEphemeral", fixed, part, plain)
+
+    async def _plainer(
+        self, method: str, fixed: dict[str, Any], part: Part, plain: Part
+    ) -> dict[str, Any]:
+        """One call with `part`, and with `plain` where Slack refuses what it holds: a word is never dropped for its form."""
         try:
-            await self._web.call("chat.postEphemeral", **fixed, **_content(part))
+            return await self._web.call(method, **fixed, **_content(part))
         except SlackRefusalError as error:
             if not error.is_about_content or not part.blocks:
                 raise
-            log.error("slack.content_refused", code=error.code)
-            await self._web.call("chat.postEphemeral", **fixed, **_content(plain))
+            log.error("slack.content_refused", method=method, code=error.code)
+            return await self._web.call(method, **fixed, **_content(plain))
 
     async def pace(self, seconds: float) -> None:
         """Waits between two parts of one message; between messages the channel's lane does."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from bot.blockkit import limits
 from bot.cause import Catalogue
-from bot.domain.responder import Severity
 from bot.domain.text import Locale, Localized
 from bot.errors import CommandError
 from bot.locales import say
-from bot.slack import checks, report_form
+from bot.slack import checks, form_blocks, report_form
 from bot.slack.text import cut
 from commands import _line
 
@@ -27,7 +25,6 @@ FIX = "rca_fix"
 ACTION_ITEM = "rca_action_item"
 START = "rca_start"
 ADD = "rca_add"
-PICK_CAUSE = "rca.pick.cause"
 
 FORMS = (
     SYMPTOM,
@@ -62,9 +59,9 @@ def form(callback_id: str, opaque: str, locale: Locale, **given: str) -> Json:
         "type": "modal",
         "callback_id": callback_id,
         "private_metadata": opaque,
-        "title": _plain(titles[callback_id], locale, limits.VIEW_TITLE),
-        "submit": _plain("form_send", locale, limits.VIEW_BUTTON),
-        "close": _plain("form_cancel", locale, limits.VIEW_BUTTON),
+        "title": form_blocks.words(titles[callback_id], locale, limits.VIEW_TITLE),
+        "submit": form_blocks.words("form_send", locale, limits.VIEW_BUTTON),
+        "close": form_blocks.words("form_cancel", locale, limits.VIEW_BUTTON),
         "blocks": build(locale, given),
     }
 
@@ -136,204 +133,16 @@ def _answer(entry: Mapping[str, Any]) -> str:
             return str((entry.get("selected_option") or {}).get("value") or "")
 
 
-def _plain(key: str, locale: Locale, most: int = 2000) -> Json:
-    text = say(f"slack.{key}").in_locale(locale)
-    return {"type": "plain_text", "text": cut(text, most), "emoji": True}
-
-
-def _input(
-    block_id: str,
-    key: str,
-    locale: Locale,
-    *,
-    initial: str = "",
-    hint: str = "",
-    optional: bool = False,
-    multiline: bool = False,
-    most: int = 1000,
-) -> Json:
-    element: Json = {
-        "type": "plain_text_input",
-        "action_id": "value",
-        "multiline": multiline,
-        "max_length": most,
-    }
-    if initial:
-        element["initial_value"] = cut(initial, most)
-    block: Json = {
-        "type": "input",
-        "block_id": block_id,
-        "optional": optional,
-        "label": _plain(key, locale),
-        "element": element,
-    }
-    if hint:
-        block["hint"] = _plain(hint, locale)
-    return block
-
-
-def _choice(block_id: str, key: str, locale: Locale, options: Sequence[Json], first: int) -> Json:
-    return {
-        "type": "input",
-        "block_id": block_id,
-        "label": _plain(key, locale),
-        "element": {
-            "type": "static_select",
-            "action_id": "value",
-            "options": list(options),
-            "initial_option": options[first],
-        },
-    }
-
-
-def _symptom(locale: Locale, given: Mapping[str, str]) -> list[Json]:
-    return [
-        _input(
-            "text",
-            "form_symptom_text",
-            locale,
-            initial=given.get("text", ""),
-            hint="form_symptom_text_hint",
-            multiline=True,
-        ),
-        _input("scope", "form_symptom_scope", locale, initial=given.get("scope", ""), most=300),
-        _input(
-            "since",
-            "form_symptom_since",
-            locale,
-            initial=given.get("since", ""),
-            hint="form_symptom_since_hint",
-            optional=True,
-            most=40,
-        ),
-        _input(
-            "metric",
-            "form_symptom_metric",
-            locale,
-            initial=given.get("metric", ""),
-            optional=True,
-            most=1000,
-        ),
-    ]
-
-
-def _reason(locale: Locale, _: Mapping[str, str]) -> list[Json]:
-    return [_input("reason", "form_reason", locale, multiline=True)]
-
-
-def _mitigate(locale: Locale, _: Mapping[str, str]) -> list[Json]:
-    option = {"text": _plain("form_mitigate_capture_option", locale, 75), "value": "capture"}
-    return [
-        _input("text", "form_mitigate_text", locale, multiline=True),
-        {
-            "type": "input",
-            "block_id": "capture",
-            "optional": True,
-            "label": _plain("form_mitigate_capture", locale),
-            "element": {
-                "type": "checkboxes",
-                "action_id": "value",
-                "options": [option],
-                "initial_options": [option],
-            },
-        },
-    ]
-
-
-def _fix(locale: Locale, _: Mapping[str, str]) -> list[Json]:
-    return [_input("text", "form_fix_text", locale, multiline=True)]
-
-
-def _action_item(locale: Locale, _: Mapping[str, str]) -> list[Json]:
-    return [
-        _input("text", "form_action_text", locale, multiline=True),
-        {
-            "type": "input",
-            "block_id": "owner",
-            "optional": True,
-            "label": _plain("form_action_owner", locale),
-            "element": {"type": "users_select", "action_id": "value"},
-        },
-        {
-            "type": "input",
-            "block_id": "due",
-            "optional": True,
-            "label": _plain("form_action_due", locale),
-            "element": {"type": "datepicker", "action_id": "value"},
-        },
-    ]
-
-
-def _start(locale: Locale, given: Mapping[str, str]) -> list[Json]:
-    levels = [
-        {"text": {"type": "plain_text", "text": level.value}, "value": level.value}
-        for level in Severity
-    ]
-    return [
-        _input("text", "form_start_text", locale, initial=given.get("text", ""), most=200),
-        _choice("severity", "form_start_severity", locale, levels, 2),
-        _input(
-            "service",
-            "form_start_service",
-            locale,
-            initial=given.get("service", ""),
-            optional=True,
-            most=100,
-        ),
-    ]
-
-
-def _add(locale: Locale, _: Mapping[str, str]) -> list[Json]:
-    return [
-        {
-            "type": "input",
-            "block_id": "cause",
-            "optional": True,
-            "label": _plain("form_add_cause", locale),
-            "element": {
-                "type": "external_select",
-                "action_id": PICK_CAUSE,
-                "min_query_length": 0,
-            },
-        },
-        _input("text", "form_add_text", locale, optional=True, most=500),
-    ]
-
-
-def _check(locale: Locale, given: Mapping[str, str]) -> list[Json]:
-    nothing = [{"text": {"type": "plain_text", "text": "–"}, "value": "-"}]
-    return [
-        _choice(
-            "check", "form_check", locale, json.loads(given.get("checks") or "[]") or nothing, 0
-        ),
-        _choice("outcome", "form_check_outcome", locale, checks.outcome_options(locale), 0),
-        _input("text", "form_check_text", locale, optional=True, multiline=True, most=1000),
-    ]
-
-
-def _edit(locale: Locale, given: Mapping[str, str]) -> list[Json]:
-    block = _input(
-        "block",
-        "form_edit",
-        locale,
-        initial=given.get("block", ""),
-        hint="form_edit_hint",
-        multiline=True,
-        most=3000,
-    )
-    return [block]
-
-
 _FORMS = {
-    SYMPTOM: _symptom,
-    REASON: _reason,
-    MITIGATE: _mitigate,
-    FIX: _fix,
-    ACTION_ITEM: _action_item,
-    START: _start,
-    ADD: _add,
-    checks.ANSWER: _check,
-    checks.EDIT: _edit,
+    SYMPTOM: form_blocks.symptom,
+    REASON: form_blocks.reason,
+    MITIGATE: form_blocks.mitigate,
+    FIX: form_blocks.fix,
+    ACTION_ITEM: form_blocks.action_item,
+    START: form_blocks.start,
+    ADD: form_blocks.add,
+    checks.ANSWER: form_blocks.check,
+    checks.EDIT: form_blocks.edit,
     report_form.EDIT: report_form.blocks,
 }
 

@@ -23,7 +23,7 @@ from bot.slack.dispatch import Dispatcher
 from bot.slack.home import refresh
 from bot.slack.interactions import Interactions
 from bot.slack.reactions import Reactions
-from bot.slack.reading import moment
+from bot.slack.reading import NEW_SUBTYPES, moment
 from bot.slack.text import after_mention, command_text, mentions, prose_text
 from bot.store import index, surface
 from bot.store.queue import Claim
@@ -39,7 +39,6 @@ MOST_ATTEMPTS = 4
 _SELF_RECORDED = ("note", "symptom", "mitigate")
 # Words that are made of names: a person stays an id, a host stays a host whatever Slack linked it to.
 _OF_NAMES = ("role", "probe", "chart")
-_NEW = (None, "bot_message", "thread_broadcast", "file_share", "me_message")
 
 
 class Inbound:
@@ -181,7 +180,7 @@ class Inbound:
                 await self._capture.changed(event)
             case "message_deleted":
                 await self._capture.deleted(event)
-            case subtype if subtype in _NEW:
+            case subtype if subtype in NEW_SUBTYPES:
                 await self._said(event)
             case _:
                 return

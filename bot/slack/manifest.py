@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from bot.blockkit.contract import methods, subscription_scopes
 from bot.errors import ConfigError
+from bot.setting_checks import web_address
 from bot.slack.interactions import START_HERE
 from bot.slack.web import METHODS
 
@@ -47,11 +48,13 @@ def manifest(url: str) -> dict[str, Any]:
     Raises:
         ConfigError: no http(s) address.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(web_address(url))
+    except ValueError as error:
         raise ConfigError(
-            f"--url: {url[:80]!r} is no address; give the bot's public base URL, for example https://rca.example.net"
-        )
+            f"--url: {url[:80]!r} is no address: {error}; "
+            "give the bot's public base URL, for example https://rca.example.net"
+        ) from error
     target = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/slack/events"
     return {
         "_metadata": {"major_version": 2},

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
 
 from bot.checkpoint import reached
 from bot.domain.incident import Incident
-from bot.domain.responder import Role
 from bot.domain.text import Locale
 from bot.domain.timeline import Draft, EntryKind
 from bot.errors import DeliveryError
 from bot.incidents.journal import UnknownIncidentError
-from bot.jobs import outbox
 from bot.jobs.services import Services
 from bot.jobs.verbosity import is_said
 from bot.jobs.worker import Done, Later
@@ -26,6 +23,7 @@ from bot.slack.directory import Directory
 from bot.slack.links import with_links
 from bot.slack.present import Part, Presented, Presenter
 from bot.slack.text import mentions
+from bot.slack.undelivered import Undelivered
 from bot.slack.uploads import Uploads
 from bot.slack.web import SlackRefusalError, Web
 from bot.store import surface
@@ -36,9 +34,6 @@ log = structlog.get_logger(__name__)
 
 # Slack takes about one message per second and channel. Source: docs.slack.dev, rate limits.
 PAUSE_SECONDS = 1.0
-LONGEST_WAIT_SECONDS = 60.0
-# A message that nobody could have seen for a day is no news any more.
-GIVE_UP_AFTER = timedelta(hours=24)
 
 
 class Poster:
@@ -52,6 +47,7 @@ class Poster:
         self._directory = directory
         self._presenter = presenter
         self._delivery = Delivery(web, services.store, services.clock)
+        self._undelivered = Undelivered(services)
         self._uploads = Uploads(web, services.store, services.clock)
 
     async def card(self, claim: Claim) -> Done | Later:
@@ -59,11 +55,11 @@ class Poster:
         incident_id = str(claim.job.payload["incident"])
         try:
             incident = (await self._services.journal.load(incident_id)).incident
-            if await self._is_archived(incident):
+            if await self._undelivered.is_archived(incident):
                 return Done()
             return await self._card(incident, claim)
         except DeliveryError as error:
-            return await self._failed(claim, error, incident_id)
+            return await self._undelivered.failed(claim, error, incident_id)
 
     async def post(self, claim: Claim) -> Done | Later:
         """Posts into an incident's thread, or shows one person an answer."""
@@ -75,7 +71,9 @@ class Poster:
                 return await self._thread(claim, str(incident_id), message)
             return await self._private(claim, message)
         except DeliveryError as error:
-            return await self._failed(claim, error, str(incident_id) if incident_id else None)
+            return await self._undelivered.failed(
+                claim, error, str(incident_id) if incident_id else None
+            )
 
     async def _card(self, incident: Incident, claim: Claim) -> Done:
         presented = await self._presented(Message(view="card"), incident, incident.locale)
@@ -135,7 +133,7 @@ class Poster:
             return Done()
         if not is_said(self._services.settings, incident.channel, message):
             return Done()
-        if await self._is_archived(incident):
+        if await self._undelivered.is_archived(incident):
             return Done()
         # What a step asks may have been changed on another replica.
         await self._services.knowledge.refresh()
@@ -154,7 +152,7 @@ class Poster:
         key = f"live:{live}:" if live else f"{claim.job.id}:"
         parts = presented.parts
         for place, part in enumerate(parts):
-            plain = presented.plain[min(place, len(presented.plain) - 1)]
+            plain = _plain_of(presented, part)
             sent: Sent = await self._delivery.send(
                 key=f"{key}{place}",
                 channel=incident.channel,
@@ -212,13 +210,14 @@ class Poster:
         presented = await self._presented(message, incident, locale)
         await self._remember(presented)
         for part in presented.parts:
+            plain = _plain_of(presented, part)
             await self._delivery.send_private(
                 channel=str(payload["channel"]),
                 user=str(payload["user"]),
                 thread_ts=payload.get("thread_ts"),
                 response_url=payload.get("response_url"),
                 part=part,
-                plain=presented.plain[0],
+                plain=plain,
             )
         return Done()
 
@@ -239,91 +238,10 @@ class Poster:
             return
         await self._services.store.commit(_meanings(presented), doing="store what buttons mean")
 
-    async def _failed(
-        self, claim: Claim, error: DeliveryError, incident_id: str | None
-    ) -> Done | Later:
-        """Tries again later, or, where that is pointless, says so in the incident's own record."""
-        now = self._services.clock()
-        is_permanent = isinstance(error, SlackRefusalError) and (
-            error.is_permanent or error.is_about_content
-        )
-        is_too_late = now - await self._since(claim, now) > GIVE_UP_AFTER
-        if is_permanent or is_too_late:
-            log.error("slack.undelivered", id=claim.job.id, incident=incident_id, error=str(error))
-            if incident_id is not None:
-                await self._tell(claim, incident_id, error)
-                if _why(error) == "is_archived":
-                    await self._archived(incident_id)
-                if claim.job.kind == outbox.CARD:
-                    await self._tell_opener(claim, incident_id, error)
-            return Done()
-        wait = min(LONGEST_WAIT_SECONDS, 2.0 ** min(claim.attempt - 1, 6))
-        if error.retry_after_seconds is not None:
-            wait = max(0.1, error.retry_after_seconds)
-        log.warning(
-            "slack.later", id=claim.job.id, reason=error.reason.value, error=str(error), wait=wait
-        )
-        return Later(until=now + timedelta(seconds=wait), why=str(error))
 
-    async def _is_archived(self, incident: Incident) -> bool:
-        """Nothing is sent into an archived channel: the record and the report go on without it."""
-        if not await surface.is_archived(self._services.store, incident.channel):
-            return False
-        log.info("slack.archived", incident=incident.id, channel=incident.channel)
-        return True
-
-    async def _archived(self, incident_id: str) -> None:
-        """Stops talking into the channel, and tells whoever leads, once."""
-        ledger = await self._services.journal.load(incident_id)
-        incident = ledger.incident
-        step = surface.remember_archived(incident.channel)
-        await self._services.store.commit(step, doing="record that a channel is archived")
-        owner = incident.roles.get(Role.LEAD) or ledger.entries[0].author
-        if not owner.startswith(("U", "W")):
-            return
-        text = say("slack.channel_archived", incident=incident_id)
-        message = Message(view="error", context={"text": text.to_json()})
-        # The "channel" is the person: a direct message.
-        job = outbox.private_post(owner, owner, message, thread_ts=None, response_url=None)
-        await self._services.outbox.send(job, once=f"archived:{incident_id}:{incident.channel}")
-
-    async def _tell_opener(self, claim: Claim, incident_id: str, error: DeliveryError) -> None:
-        """An incident without a place in the channel: who opened it can invite the bot."""
-        ledger = await self._services.journal.load(incident_id)
-        opener = ledger.entries[0].author
-        if not opener.startswith(("U", "W")):
-            return
-        text = say("slack.invite_me", incident=incident_id, why=_why(error))
-        job = outbox.private_post(
-            ledger.incident.channel,
-            opener,
-            Message(view="error", context={"text": text.to_json()}),
-            thread_ts=None,
-            response_url=None,
-        )
-        await self._services.outbox.send(job, once=f"{claim.job.id}:opener")
-
-    async def _since(self, claim: Claim, now: datetime) -> datetime:
-        """When this job was tried first."""
-        key = f"{claim.job.id}:tried"
-        state = await surface.post_state(self._services.store, key)
-        if state is not None:
-            return state.since
-        step = surface.post_progress(key, surface.PostState(since=now))
-        await self._services.store.commit(step, doing="record a try")
-        return now
-
-    async def _tell(self, claim: Claim, incident_id: str, error: DeliveryError) -> None:
-        why = _why(error)
-        draft = Draft(
-            kind=EntryKind.SYSTEM,
-            at=self._services.clock(),
-            text=say("slack.undelivered", why=why),
-            data={"op": "undelivered", "why": why},
-        )
-        await self._services.journal.record(
-            incident_id, lambda _: [draft], once=f"{claim.job.id}:undelivered"
-        )
+def _plain_of(presented: Presented, part: Part) -> Part:
+    """What stands for a part that Slack refuses: its own words, not those of the part before it."""
+    return presented.plain[0] if len(presented.parts) == 1 else Part(blocks=(), text=part.text)
 
 
 def _meanings(presented: Presented) -> Batch:
@@ -351,10 +269,6 @@ def _people(message: Message, incident: Incident | None) -> Iterable[str]:
         yield incident.fix.by
     yield from (item.by for item in incident.experiments[-3:])
     yield from mentions(incident.title)
-
-
-def _why(error: DeliveryError) -> str:
-    return error.code if isinstance(error, SlackRefusalError) else error.reason.value
 
 
 def _title(message: Message, locale: Locale) -> str:

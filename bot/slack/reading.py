@@ -10,6 +10,8 @@ from bot.locales import say
 from bot.store.queue import Job
 
 FILE = "slack.file"
+# Subtypes of a message event that say something new; the others tell of a message that is there already.
+NEW_SUBTYPES = (None, "bot_message", "thread_broadcast", "file_share", "me_message")
 _DEEPEST = 8
 MOST_FILE_BYTES = 20 * 1024 * 1024
 Json = Mapping[str, Any]

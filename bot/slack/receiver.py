@@ -21,6 +21,7 @@ from bot.jobs.doorway import Doorway
 from bot.locales import say
 from bot.slack import forms
 from bot.slack.directory import remembered_locale
+from bot.slack.reading import NEW_SUBTYPES
 from bot.slack.web import Web
 from bot.store import index, queue
 from bot.store.queue import Job
@@ -29,9 +30,6 @@ from bot.store.transaction import Store
 log = structlog.get_logger(__name__)
 
 INBOUND = "slack.inbound"
-
-# Subtypes of a message event that say something new; the others tell of a message that is there already.
-_NEW = (None, "bot_message", "thread_broadcast", "file_share", "me_message")
 
 
 class Suggest(Protocol):
@@ -122,7 +120,7 @@ class Receiver:
 
     async def _locale_of(self, body: Mapping[str, Any]) -> Locale:
         """The language of whoever fills in a form, as far as it is known without asking Slack."""
-        user = str((body.get("user") or {}).get("id") or "")
+        user = str(_object(body, "user").get("id") or "")
         try:
             return await remembered_locale(self._store, user, self._locale)
         except StoreError:
@@ -208,7 +206,7 @@ def _name(kind: str, body: Mapping[str, Any]) -> str:
         case "event":
             return _event_name(body)
         case "view" | "closed":
-            view = body.get("view") or {}
+            view = _object(body, "view")
             return f"{kind}:{view.get('id') or _trigger(body)}:{view.get('hash')}"
         case "command":
             said = [body.get(key) for key in ("user_id", "channel_id", "command", "text")]
@@ -222,6 +220,12 @@ def _trigger(body: Mapping[str, Any]) -> str:
     return str(body.get("trigger_id") or body.get("action_ts") or uuid.uuid4().hex)
 
 
+def _object(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object under `key`; an empty one where something else stands there: what is odd is parked, not refused."""
+    found = value.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
 def _digest(value: object) -> str:
     text = json.dumps(value, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -231,18 +235,18 @@ def _event_name(body: Mapping[str, Any]) -> str:
     event = body["event"]
     channel = event.get("channel")
     match event.get("type"):
-        case "message" if event.get("subtype") in _NEW:
+        case "message" if event.get("subtype") in NEW_SUBTYPES:
             return f"message:{channel}:{event.get('ts')}"
         case "message" if event.get("subtype") == "message_changed":
-            message = event.get("message") or {}
-            edited = (message.get("edited") or {}).get("ts") or event.get("event_ts")
+            message = _object(event, "message")
+            edited = _object(message, "edited").get("ts") or event.get("event_ts")
             return f"changed:{channel}:{message.get('ts')}:{edited}"
         case "message" if event.get("subtype") == "message_deleted":
             return f"deleted:{channel}:{event.get('deleted_ts')}"
         case "app_mention":
             return f"mention:{channel}:{event.get('ts')}"
         case "reaction_added" | "reaction_removed":
-            item = event.get("item") or {}
+            item = _object(event, "item")
             return (
                 f"{event['type']}:{item.get('channel')}:{item.get('ts')}:{event.get('user')}:"
                 f"{event.get('reaction')}:{event.get('event_ts')}"
@@ -257,7 +261,7 @@ def _lane(kind: str, body: Mapping[str, Any]) -> str:
         event = body["event"]
         channel = event.get("channel")
         if not isinstance(channel, str):
-            channel = (event.get("item") or {}).get("channel") or "other"
+            channel = _object(event, "item").get("channel") or "other"
         return f"in:{channel}"
-    user = body.get("user_id") or (body.get("user") or {}).get("id")
+    user = body.get("user_id") or _object(body, "user").get("id")
     return f"in:user:{user}"

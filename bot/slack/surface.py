@@ -23,7 +23,7 @@ from bot.jobs.outbox import CARD, POST
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
 from bot.registry import collect
-from bot.slack import forms
+from bot.slack import form_blocks, forms
 from bot.slack.app import build_app, make_client, slack_routes
 from bot.slack.capture import Capture
 from bot.slack.directory import Directory
@@ -169,6 +169,6 @@ class SlackSurface:
 
     def _suggest(self, action_id: str, typed: str, locale: Locale) -> list[dict[str, Any]]:
         """Options of an external select, from memory."""
-        if action_id == forms.PICK_CAUSE:
+        if action_id == form_blocks.PICK_CAUSE:
             return forms.causes(self.services.catalogue, typed, locale)
         return []

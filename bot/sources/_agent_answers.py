@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -44,9 +45,15 @@ def content_of(name: str, raw: bytes) -> Mapping[str, Any]:
 
 def _json(raw: bytes) -> Any:
     try:
-        return json.loads(raw)
+        return json.loads(raw, parse_constant=lambda _: None, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
+
+
+def _finite(text: str) -> float | None:
+    """A number, or no value: an endless one compares with nothing and has no place in JSON."""
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def require_success(name: str, answer: httpx.Response, raw: bytes) -> None:

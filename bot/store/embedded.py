@@ -67,13 +67,19 @@ class EmbeddedRedis:
             self._dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise ConfigError(
-                f"RCA_DATA_DIR: {self._dir} cannot be created: {error.strerror}"
+                f"RCA_DATA_DIR: {self._dir} cannot be created: {error.strerror}; name a folder that can be written"
             ) from error
-        with self._starting():
-            self._users = os.open(self._dir / "users.lock", os.O_RDWR | os.O_CREAT, 0o600)
-            fcntl.flock(self._users, fcntl.LOCK_SH)
-            url = self._running_url()
-            self.url = url or self._launch()
+        try:
+            with self._starting():
+                self._users = os.open(self._dir / "users.lock", os.O_RDWR | os.O_CREAT, 0o600)
+                fcntl.flock(self._users, fcntl.LOCK_SH)
+                url = self._running_url()
+                self.url = url or self._launch()
+        except OSError as error:
+            raise ConfigError(
+                f"RCA_DATA_DIR: {self._dir} cannot be written: {error.strerror}; "
+                "make room or name another folder"
+            ) from error
         return self.url
 
     def stop(self) -> None:
@@ -155,7 +161,7 @@ class EmbeddedRedis:
         config = self._dir / "redis.conf"
         config.touch(mode=0o600)
         config.write_text(
-            f"bind 127.0.0.1\nport {port}\ndir {self._dir}\nrequirepass {secret_file.read_text()}\n"
+            f"bind 127.0.0.1\nport {port}\ndir {_quoted(str(self._dir))}\nrequirepass {secret_file.read_text()}\n"
             'appendonly yes\nappendfsync always\nsave ""\nmaxmemory-policy noeviction\n'
             "daemonize no\nloglevel notice\nlogfile redis.log\npidfile redis.pid\n"
         )
@@ -203,6 +209,13 @@ class EmbeddedRedis:
         if pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
+
+
+def _quoted(text: str) -> str:
+    """A word of redis.conf, whatever stands in it."""
+    for letter, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(letter, written)
+    return f'"{text}"'
 
 
 def _free_port() -> int:

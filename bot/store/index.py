@@ -11,6 +11,7 @@ from typing import Any
 
 from bot.domain.change import Change
 from bot.domain.instant import parse_rfc3339, to_rfc3339
+from bot.domain.whole import whole
 from bot.store.connection import store_faults
 from bot.store.transaction import Batch, Committed, Store
 
@@ -54,9 +55,10 @@ def number_of(incident_id: str) -> int:
         ValueError: no incident id.
     """
     prefix, _, digits = incident_id.partition("-")
-    if prefix != "INC" or not digits.isdigit():
-        raise ValueError(f"{incident_id!r} is no incident id")
-    return int(digits)
+    number = whole(digits)
+    if prefix != "INC" or number is None:
+        raise ValueError(f"{incident_id[:40]!r} is no incident id")
+    return number
 
 
 def summarise(summary: Summary) -> Batch:

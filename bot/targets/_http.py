@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from bot.errors import DeliveryError, Reason
-from bot.source import host_of
+from bot.source import host_of, without_answer
 
 TIMEOUT_SECONDS = 30.0
 LONGEST_WAIT_SECONDS = 3600.0
@@ -68,16 +68,11 @@ class Door:
                 auth=self.auth,
                 timeout=TIMEOUT_SECONDS,
             )
-        except httpx.TimeoutException as error:
-            raise DeliveryError(
-                f"{self.where}: no answer within {TIMEOUT_SECONDS:g} s; it is tried again",
-                reason=Reason.TIMEOUT,
-            ) from error
         except httpx.HTTPError as error:
-            raise DeliveryError(
-                f"{self.where}: cannot be reached: {type(error).__name__}; check address and network",
-                reason=Reason.REFUSED,
-            ) from error
+            line, reason = without_answer(
+                error, self.where, seconds=TIMEOUT_SECONDS, late="it is tried again"
+            )
+            raise DeliveryError(line, reason=reason) from error
         if response.is_success or response.status_code in takes:
             return response
         raise self.fault(response)

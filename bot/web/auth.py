@@ -9,6 +9,7 @@ import time
 from pydantic import SecretStr
 from starlette.requests import Request
 
+from bot.domain.whole import whole
 from bot.settings import Settings
 from bot.signed_link import reading_key, signature_of, signed_link
 
@@ -44,8 +45,8 @@ def may_read(request: Request, settings: Settings) -> bool:
     if _equal(bearer_of(request), wanted):
         return True
     expires, signature = request.query_params.get("expires", ""), request.query_params.get("sig")
-    is_time = expires.isascii() and expires.isdigit() and len(expires) <= 12
-    if not signature or not is_time or int(expires) < time.time():
+    until = whole(expires, digits=12)
+    if not signature or until is None or until < time.time():
         return False
     # As bytes: text that is not ASCII, which anybody can send, would make the comparison raise.
     expected = signature_of(wanted, request.url.path, expires)

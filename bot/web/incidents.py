@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from html import escape
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from bot.domain.text import Locale
+from bot.domain.whole import whole
 from bot.errors import BotError, CommandError, Reason, StoreError
 from bot.exporter import ExportOptions
 from bot.exporters import exporters, render_in_worker
@@ -56,13 +58,9 @@ class IncidentPages:
         """Newest first; JSON on `Accept: application/json`."""
         if not may_read(request, self._services.settings):
             return _refused(request)
-        before = request.query_params.get("before", "")
+        before = whole(request.query_params.get("before", ""))
         try:
-            found = await index.summaries(
-                self._services.store,
-                before=int(before) if before.isdigit() else None,
-                limit=PAGE_SIZE + 1,
-            )
+            found = await index.summaries(self._services.store, before=before, limit=PAGE_SIZE + 1)
         except StoreError as error:
             return JSONResponse({"error": str(error)}, status_code=503)
         page = found[:PAGE_SIZE]
@@ -79,7 +77,9 @@ class IncidentPages:
             f"<th>{escape(translate(locale, f'web.{name}'))}</th>"
             for name in ("incident", "title", "severity", "status", "opened")
         )
-        query = f"?{request.url.query}" if request.url.query else ""
+        # A link of this page keeps what its reader chose; a signature is good for its own page only.
+        chosen = {"locale": locale.value} if "locale" in request.query_params else {}
+        query = f"?{urlencode(chosen)}" if chosen else ""
         rows = "".join(
             f'<tr><td><a href="/incidents/{escape(item.id)}{escape(query)}">{escape(item.id)}</a></td>'
             f"<td>{escape(item.title)}</td><td>{escape(item.severity)}</td>"
@@ -87,7 +87,8 @@ class IncidentPages:
             for item in page
         )
         more = (
-            f'<p><a href="/incidents?before={following}">{escape(translate(locale, "web.older"))}</a></p>'
+            f'<p><a href="/incidents?{escape(urlencode({**chosen, "before": following}))}">'
+            f"{escape(translate(locale, 'web.older'))}</a></p>"
             if following
             else ""
         )
@@ -134,8 +135,10 @@ class IncidentPages:
         if not may_read(request, self._services.settings):
             return _refused(request)
         incident_id = request.path_params["id"]
-        before, after = (request.query_params.get(name, "") for name in ("from", "to"))
-        if not (before.isdecimal() and after.isdecimal() and len(before) < 7 and len(after) < 7):
+        before, after = (
+            whole(request.query_params.get(name, ""), digits=6) for name in ("from", "to")
+        )
+        if before is None or after is None:
             error = "from and to must be numbers of revisions, as the report lists them"
             return JSONResponse({"error": error}, status_code=400)
         try:
@@ -144,7 +147,7 @@ class IncidentPages:
             if (why := await may_leave(self._services, incident, "http")) is not None:
                 return JSONResponse({"error": why.in_locale(locale)}, status_code=403)
             found = await compare_revisions(
-                self._services, incident_id, before=int(before), after=int(after), locale=locale
+                self._services, incident_id, before=before, after=after, locale=locale
             )
         except (UnknownIncidentError, CommandError) as error:
             return JSONResponse({"error": str(error)}, status_code=404)

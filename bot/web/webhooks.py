@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from time import perf_counter
 from typing import Any
+from urllib.parse import parse_qs
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
@@ -16,6 +17,7 @@ from starlette.routing import Route
 
 from bot.checkpoint import reached
 from bot.domain.alert import AlertGroup
+from bot.domain.whole import whole
 from bot.errors import BotError
 from bot.incidents.grouping import Rule, labels_of
 from bot.incidents.opening import Openings
@@ -48,8 +50,8 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
     Raises:
         BodyTooLargeError: it is longer.
     """
-    declared = request.headers.get("content-length", "")
-    if declared.isascii() and declared.isdigit() and int(declared) > limit:
+    declared = whole(request.headers.get("content-length", ""), digits=20)
+    if declared is not None and declared > limit:
         raise BodyTooLargeError
     parts: list[bytes] = []
     size = 0
@@ -59,6 +61,14 @@ async def read_body(request: Request, limit: int = MAX_BODY_BYTES) -> bytes:
             raise BodyTooLargeError
         parts.append(part)
     return b"".join(parts)
+
+
+def _payload(request: Request, raw: bytes) -> bytes | str:
+    """The JSON of a body: GitHub, by default, sends a form that holds it under `payload`."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/x-www-form-urlencoded" and raw.startswith(b"payload="):
+        return parse_qs(raw.decode(), max_num_fields=10).get("payload", [""])[0]
+    return raw
 
 
 def _no_constant(name: str) -> float:
@@ -157,14 +167,14 @@ class Webhooks:
         except ClientDisconnect:
             return _error(400, "the sender hung up")
         if not self._is_from_sender(request, sender, raw):
-            return _error(401, _who_may(sender, self._settings))
+            return _error(401, _who_may(request, sender, self._settings))
         encoding = request.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             return _error(415, f"Content-Encoding {encoding[:40]}: send the body as it is")
         try:
             # Some senders of Grafana's shape write NaN as it is: there it is a value that is missing.
             constant = str if sender == "grafana" else _no_constant
-            body = json.loads(raw, parse_constant=constant)
+            body = json.loads(_payload(request, raw), parse_constant=constant)
         except (ValueError, RecursionError) as error:
             return _error(400, f"the body is no JSON: {str(error)[:120]}")
         reached("webhook.received")
@@ -198,16 +208,23 @@ class Webhooks:
         if sender == "pagerduty" and self._settings.pagerduty_secret is not None:
             given = request.headers.get("x-pagerduty-signature", "")
             return is_signed(raw, self._settings.pagerduty_secret, given, prefix="v1=")
-        signature = request.headers.get("x-hub-signature-256")
+        signature = _github_of(request)
         if sender == "changes" and secret is not None and signature is not None:
             return is_signed(raw, secret, signature, prefix="sha256=")
         return may_post(request, self._settings)
 
 
-def _who_may(sender: str, settings: Settings) -> str:
+def _who_may(request: Request, sender: str, settings: Settings) -> str:
+    if sender == "changes" and settings.github_secret is not None and _github_of(request):
+        return "wrong X-Hub-Signature-256: set the webhook's secret as RCA_GITHUB_SECRET"
     if sender == "pagerduty" and settings.pagerduty_secret is not None:
         return "no or wrong X-PagerDuty-Signature: set the webhook's secret as RCA_PAGERDUTY_SECRET"
     return "no or wrong token: send `Authorization: Bearer <RCA_WEBHOOK_TOKEN>`"
+
+
+def _github_of(request: Request) -> str | None:
+    """GitHub's signature, where it sent one."""
+    return request.headers.get("x-hub-signature-256")
 
 
 def _error(status: int, text: str) -> JSONResponse:

@@ -40,6 +40,22 @@ def test_probe_does_not_run_while_its_line_cannot_be_written(
     assert "rca_agent_audit_lines_lost_total 5.0" in page
 
 
+def test_flood_without_a_token_is_counted_and_does_not_fill_the_disk(
+    agent_factory: Callable[..., LiveAgent],
+) -> None:
+    agent = agent_factory("[limits]\nrequests_per_minute = 1000\nrefused_lines_per_minute = 5\n")
+    for _ in range(25):
+        assert agent.post("host_memory", token="x.y.z").status_code == 401
+    assert agent.post("host_memory").status_code == 200
+    lines = agent.audit()
+    refused = [line for line in lines if line["outcome"] == "refused"]
+    # Every refusal is a line or counted on a later one; the bound refills by one in twelve seconds.
+    assert len(refused) + sum(line.get("refused_before", 0) for line in lines) == 25
+    assert 5 <= len(refused) < 25
+    page = httpx.get(f"{agent.url}/metrics").text
+    assert 'requests_refused_total{reason="malformed_token"} 25.0' in page
+
+
 def test_file_that_is_rotated_by_renaming_is_made_anew(
     agent_factory: Callable[..., LiveAgent],
 ) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.agent.keys import write_key_pair
 from bot.agent.serve import refuse_open_door
 from bot.agent.settings import AgentSettings, load_settings, require_server_settings
 from bot.agent.tokens import load_public_keys
@@ -111,6 +112,18 @@ def test_listening_beyond_loopback_needs_tls_or_a_flag(host: str) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
 def test_loopback_may_be_in_the_clear(host: str) -> None:
     refuse_open_door(AgentSettings(node="n", host=host), allow_plaintext=False)
+
+
+@pytest.mark.parametrize("what", ["private", "cut-off"])
+def test_file_with_more_than_whole_public_keys_is_a_fault(tmp_path: Path, what: str) -> None:
+    private, public = write_key_pair(tmp_path)
+    rest = private.read_text() if what == "private" else public.read_text()[:60]
+    path = tmp_path / "keys.pem"
+    path.write_text(public.read_text() + rest)
+    with pytest.raises(ConfigError, match="2 PEM blocks and 1 are whole public keys"):
+        load_public_keys(path)
+    path.write_text(f"# of the bot\n{public.read_text()}")
+    assert len(load_public_keys(path)) == 1
 
 
 def test_file_without_an_ed25519_key_is_a_fault(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import signal
+import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ from bot.errors import ConfigError
 from bot.inventory import Inventory, Node
 from bot.settings import load_settings
 from tests.agent.live_agent import LiveAgent
-from tests.agent.raw_wire import until
+from tests.agent.raw_wire import reasons, until
 
 
 def _certificate(folder: Path, name: str) -> tuple[Path, Path]:
@@ -95,6 +96,27 @@ def test_certificate_is_read_anew_on_sighup_and_a_faulty_one_changes_nothing(
     assert _ask(agent, second) == 200
     with pytest.raises(httpx.ConnectError):
         _ask(agent, first)
+
+
+def test_bytes_that_are_no_http_inside_tls_are_one_audit_line_too(
+    agent_factory: Callable[..., LiveAgent], tmp_path: Path
+) -> None:
+    certificate, key = _certificate(tmp_path, "server")
+    agent = agent_factory(RCA_AGENT_TLS_CERT=str(certificate), RCA_AGENT_TLS_KEY=str(key))
+    context = ssl.create_default_context(cafile=str(certificate))
+    host, port = agent.url.removeprefix("https://").split(":")
+    with (
+        socket.create_connection((host, int(port)), timeout=60) as bare,
+        context.wrap_socket(bare, server_hostname=host) as line,
+    ):
+        line.sendall(b"\x00garbage\r\n\r\n")
+        assert line.recv(4096).startswith(b"HTTP/1.1 400 ")
+    # Not even a handshake: nothing comes of it, and the agent goes on.
+    with socket.create_connection((host, int(port)), timeout=60) as bare:
+        bare.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        assert b"HTTP/1.1 200" not in bare.recv(4096)
+    assert _ask(agent, context) == 200
+    assert reasons(agent, 0) == ["bad_http"]
 
 
 def test_certificate_and_key_that_do_not_match_stop_the_start(

@@ -18,6 +18,7 @@ from bot.inventory import Inventory
 from bot.settings import load_settings
 from tests.incidents.test_checklists import change, via
 from tests.incidents.test_procedure import CAUSE
+from tests.waiting import PATIENCE_SECONDS
 from tests.web.door import NOW, opened, payload
 
 NAME = "inference-latency"
@@ -34,7 +35,7 @@ def rca_bot(redis_url: str, *words: str, **environment: str) -> subprocess.Compl
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
     )
 
 

@@ -3,6 +3,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.waiting import PATIENCE_SECONDS
+
 
 def test_missing_packages_stop_the_demo_before_anything_is_started(
     tmp_path: Path, repository: Path
@@ -21,7 +23,7 @@ def test_missing_packages_stop_the_demo_before_anything_is_started(
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
         cwd=repository,
         env={**os.environ, "PATH": str(tmp_path / "bin")},

@@ -2,6 +2,7 @@ import subprocess
 from pathlib import Path
 
 from bot.demo.monitoring import Monitoring, ScrapeTarget
+from tests.waiting import PATIENCE_SECONDS
 
 
 def test_written_configuration_is_what_the_real_programs_accept(tmp_path: Path) -> None:
@@ -20,6 +21,8 @@ def test_written_configuration_is_what_the_real_programs_accept(tmp_path: Path) 
         ["promtool", "check", "config", str(tmp_path / "prometheus.yml")],
         ["amtool", "check-config", str(tmp_path / "alertmanager.yml")],
     ):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+        )
         assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "alertmanager.yml").stat().st_mode & 0o077 == 0

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.demo.processes import left_over
+from tests.waiting import PATIENCE_SECONDS
 
 MINUTES = 60
 
@@ -35,7 +36,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(out), str(root)],
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
     )
     [wheel] = out.glob("*.whl")
     unpacked = tmp_path_factory.mktemp("site")

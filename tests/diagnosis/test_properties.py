@@ -12,6 +12,8 @@ from bot.diagnosis.collected import Collected
 from bot.diagnosis.engine import assess
 from bot.diagnosis.facts import establish
 from bot.diagnosis.weigh import REFUTED, Weighed, weigh
+from bot.domain.hypothesis import Symptom
+from bot.domain.text import Localized
 from tests.diagnosis.test_engine import CASES
 from tests.diagnosis.worlds import CATALOGUE, SERVICE, reading, series, without
 
@@ -100,6 +102,22 @@ def test_series_that_no_cause_asks_for_changes_no_rank(
     assert [(item.cause, item.probability) for item in one.hypotheses] == [
         (item.cause, item.probability) for item in two.hypotheses
     ]
+
+
+@_QUIET
+@given(
+    world=st.sampled_from(_CAUSES),
+    words=st.one_of(st.text(max_size=200), st.sampled_from(["P99 延迟超过目标，GPU 显存不足", "disk I/O is slow"])),
+)  # fmt: skip
+def test_words_of_an_alert_in_any_language_change_no_rank(world: str, words: str) -> None:
+    def told(text: str) -> Collected:
+        symptom = Symptom(id="alert", summary=Localized.verbatim(text))
+        collected = CASES[world]
+        return replace(collected, request=replace(collected.request, symptoms=(symptom,)))
+
+    one, two = (assess(told(text), CATALOGUE, SERVICE) for text in ("latency above 2 s", words))
+    assert one.hypotheses == two.hypotheses
+    assert one.layers == two.layers
 
 
 def test_live_refuter_caps_a_cause_whatever_speaks_for_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import lzma
 import os
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -38,6 +39,7 @@ from bot.store.queue import Claim
 from tests.diagnosis.worlds import CATALOGUE, CPU, LOCK, PINNED, SERVICE, SURGE, world
 from tests.learning.test_drills import INVENTORY, real
 from tests.learning.written import NOW, ledger
+from tests.waiting import PATIENCE_SECONDS
 from tests.web.door import Door, opened
 
 SECRET = "sk-abcdefghijklmnopqrstuvwx"
@@ -226,13 +228,13 @@ async def test_the_shell_writes_the_case_and_says_where(redis_url: str, tmp_path
             **{key: value for key, value in os.environ.items() if not key.startswith("RCA_")},
             "REDIS_URL": redis_url,
         }
-        run = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "bot.cli", "export", incident_id, "--format", "json,case", "--out", str(tmp_path),
-            env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        run = await asyncio.to_thread(
+            subprocess.run,
+            [sys.executable, "-m", "bot.cli", "export", incident_id, "--format", "json,case", "--out", str(tmp_path)],
+            env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS,
         )  # fmt: skip
-        out, err = await asyncio.wait_for(run.communicate(), 60)
-        assert run.returncode == 0, err.decode()
-        assert set(out.decode().split()) == {
+        assert run.returncode == 0, run.stderr
+        assert set(run.stdout.split()) == {
             str(tmp_path / f"{incident_id}.json"),
             str(tmp_path / f"{incident_id}.case"),
         }

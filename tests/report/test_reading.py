@@ -113,7 +113,7 @@ def test_probe_that_every_pass_ran_is_one_row_with_all_its_answers() -> None:
 def test_the_same_answer_again_is_told_by_when_it_came() -> None:
     script = Script()
     script.entries = list(sample_case().entries)
-    begun = probe("host_disk").started_at
+    begun = probe("host_disk").started_at + timedelta(hours=7)
     for n in range(3):
         result = replace(
             probe("host_disk"), started_at=begun + timedelta(minutes=n), data={"marker": "zq"}

@@ -81,7 +81,7 @@ def test_worker_of_a_killed_owner_ends_by_itself():
         "from bot.report.worker import RenderWorker\n"
         "if __name__ == '__main__':\n"
         "    worker = RenderWorker(name='t')\n"
-        "    print(asyncio.run(worker.run(os.getpid, timeout_seconds=90)), flush=True)\n"
+        "    print(asyncio.run(worker.run(os.getpid, timeout_seconds=600)), flush=True)\n"
         "    time.sleep(600)\n"
     )
     owner = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)

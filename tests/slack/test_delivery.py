@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 from slack_sdk.web.async_client import AsyncWebClient
 
@@ -114,6 +115,41 @@ async def test_message_that_slack_refuses_is_said_in_plain_text(stage: Stage) ->
     await _say(stage, "n1", "in plain words")
     shown = await stage.reply(thread, lambda m: m.text == "in plain words")
     assert not shown.blocks
+
+
+async def test_refused_part_of_a_long_message_is_replaced_by_its_own_words(stage: Stage) -> None:
+    thread = await stage.start()
+    await stage.calm()
+    await stage.client.inject("error", "chat.postMessage", times=1, error="invalid_blocks")
+    lines = "\n".join(f"line {n} " + "x" * 40 for n in range(500))
+    job_id = await _say(stage, "n1", lines)
+    assert job_id
+    await stage.reply(thread, lambda m: "line 499" in m.all_text)
+    await stage.calm()
+    sent = [m for m in await stage.lead.thread(CHANNEL, thread) if "line " in m.all_text]
+    assert not sent[0].blocks
+    firsts = [re.findall(r"line (\d+) ", m.all_text)[0] for m in sent]
+    # No part says what another one says.
+    assert firsts == sorted(set(firsts), key=int)
+    assert "line 0 " in sent[0].text
+
+
+async def test_direct_message_that_slack_refuses_is_said_in_plain_text(stage: Stage) -> None:
+    """Where neither the answer's own address nor the channel takes it, the person gets it directly, and whole."""
+    await stage.client.inject("error", "chat.postEphemeral", times=1, error="user_not_in_channel")
+    await stage.client.inject("error", "chat.postMessage", times=1, error="invalid_blocks")
+    text = Localized.verbatim("meant for one").to_json()
+    job = outbox.private_post(
+        CHANNEL,
+        "U0SRE",
+        Message(view="error", context={"text": text}),
+        thread_ts=None,
+        response_url=None,
+    )
+    await stage.bot.services.outbox.send(job, once="p1")
+    told = await stage.sre.wait_for(lambda m: "meant for one" in m.all_text)
+    assert told.channel.startswith("D")
+    assert not told.blocks
 
 
 async def test_broken_template_still_says_its_words(stage: Stage) -> None:

@@ -67,8 +67,18 @@ async def test_challenge_is_answered_only_when_it_is_signed(stage: Stage) -> Non
             "event_id": "E2",
         },
         {"type": "something_new"},
+        {
+            "type": "event_callback",
+            "event": {"type": "reaction_added", "item": "odd", "user": "U1"},
+            "event_id": "E3",
+        },
+        {
+            "type": "event_callback",
+            "event": {"type": "message", "subtype": "message_changed", "message": "odd"},
+            "event_id": "E4",
+        },
     ],
-    ids=["rate_limited", "unknown_event", "archive", "unknown_type"],
+    ids=["rate_limited", "unknown_event", "archive", "unknown_type", "odd_item", "odd_edit"],
 )
 async def test_payload_that_nobody_asked_for_is_acknowledged(stage: Stage, body: dict) -> None:
     assert (await post(stage, json.dumps(body))).status_code == 200

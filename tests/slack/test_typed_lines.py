@@ -139,3 +139,23 @@ async def test_mention_is_understood_while_slack_does_not_say_who_the_bot_is(sta
     assert (await stage.deliver(stage.event(event, "EvWho"))).status_code == 200
     await stage.entry(lambda _: True, "the incident is open")
     assert (await stage.incident()).title == "P99 600 ms"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("/rca　状态", "INC-1"),
+        ("/rca　　状态　INC-1", "INC-1"),
+        ("/rca　ＳＴＡＴＵＳ　ＩＮＣ－１", "INC-1"),
+        ("/rca status　inc-１", "INC-1"),
+        ("/rca　ｈｅｌｐ　ｐｒｏｂｅ", "/rca probe NAME"),
+        ("/rca　探针　ｈｏｓｔ＿ｃｐｕ　在　ｇｐｕ－１，gpu-2", "1 probes on 2 nodes"),
+        ("/rca　级别：ＳＥＶ１", "Severity is sev1"),
+        ("/rca　记录：“显存　不足”", "Noted as evidence"),
+    ],
+)
+async def test_whole_line_may_be_typed_wide(stage: Stage, line: str, words: str) -> None:
+    """From the page to the answer, with the wide space that a Chinese input method puts behind the command."""
+    await stage.start()
+    assert (await stage.sre.command(CHANNEL, line)).is_good
+    await stage.whispered(stage.sre, words)

@@ -39,6 +39,8 @@ async def test_probe_line_is_checked_before_anything_runs(stage: Stage) -> None:
     await _ask(stage, "probe gpu_stat on gpu-1", "Did you mean “gpu_state”")
     await _ask(stage, "probe gpu on gpu-3", "Did you mean “gpu-")
     await _ask(stage, "probe gpu gpu-1", "Usage: /rca probe")
+    # Brackets without end are an argument that nobody takes, and no reason to say nothing.
+    await _ask(stage, f"probe host_cpu on gpu-1 depth={'[' * 3000}", "does not take “depth”")
     await _ask(stage, "probe host on all", "6 probes on 2 nodes")
     thread = (await stage.incident()).thread_ts or ""
     table = await stage.reply(thread, lambda m: "Probe answers" in m.all_text)

@@ -270,3 +270,18 @@ async def test_catalogue_out_of_shape_is_an_evidence_error(agent: LiveAgent) -> 
     with pytest.raises(EvidenceError, match="out of shape"):
         await agents.catalogue("gpu-1")
     await agents.aclose()
+
+
+async def test_number_that_is_none_is_no_value_and_stays_out_of_the_record(
+    agent: LiveAgent,
+) -> None:
+    """Python's JSON reads and writes `NaN`; the record, the export and Slack cannot."""
+    found = '{"id": "cpu.pressure", "severity": "warning", "summary": "s", "value": NaN}'
+    told = (
+        json.dumps(GOOD)[:-1] + f', "findings": [{found}], "data": {{"a": 1e999, "b": -Infinity}}}}'
+    )
+    result = await _run(_agents(agent, lambda _: httpx.Response(200, text=told)))
+    assert result.status is ProbeStatus.OK
+    assert [item.value for item in result.findings] == [None]
+    assert dict(result.data) == {"a": None, "b": None}
+    json.dumps(result.to_json(), allow_nan=False)

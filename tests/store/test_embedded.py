@@ -89,6 +89,21 @@ def test_a_directory_that_cannot_be_made_is_one_line(tmp_path):
         EmbeddedRedis(tmp_path / "file").start()
 
 
+@pytest.mark.parametrize("name", ["two words", "a\"b'c#d", "back\\slash", "数据", "line\nend"])
+def test_a_folder_may_have_any_name(tmp_path, name):
+    server = EmbeddedRedis(tmp_path / name)
+    with client(server.start()) as redis_client:
+        redis_client.set("k", "kept")
+    server.stop()
+    assert any((tmp_path / name / "redis").glob("appendonly*"))
+
+
+def test_a_directory_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "redis" / "users.lock").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="RCA_DATA_DIR: .* cannot be written: Is a directory; "):
+        EmbeddedRedis(tmp_path).start()
+
+
 def test_a_port_that_is_taken_meanwhile_is_changed_for_another(tmp_path, monkeypatch):
     """The system's server, told of a port that another program holds the first time it is started."""
     real = shutil.which("redis-server")

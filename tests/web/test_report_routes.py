@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import re
+import time
 import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -16,8 +18,10 @@ from jsonschema import Draft202012Validator
 from bot.domain.timeline import EntryKind
 from bot.incidents.responding import Via
 from bot.settings import ExportSettings, RedactionSettings
+from bot.signed_link import signed_link
 from bot.workspace.records import ChannelKind
 from tests.slack.conftest import CHANNEL, Stage, staged
+from tests.waiting import PATIENCE_SECONDS
 
 READ = {"Authorization": "Bearer hook"}
 
@@ -42,8 +46,29 @@ async def closed(redis_url: str, tmp_path: Path) -> AsyncIterator[Stage]:
 
 
 async def _get(stage: Stage, path: str, **headers: str) -> httpx.Response:
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_SECONDS) as http:
         return await http.get(f"http://127.0.0.1:{stage.settings.port}{path}", headers=headers)
+
+
+@pytest.mark.parametrize("before", ["²", "9" * 5000, "-1", "1e3", "٣", " "])
+async def test_a_place_in_the_list_that_is_no_number_shows_its_beginning(
+    stage: Stage, before: str
+) -> None:
+    await stage.start()
+    answer = await _get(
+        stage, f"/incidents?{urlencode({'before': before})}", Accept="application/json", **READ
+    )
+    assert answer.status_code == 200
+    assert [item["id"] for item in answer.json()["incidents"]] == ["INC-1"]
+
+
+async def test_the_lists_links_keep_the_readers_language_and_no_signature(stage: Stage) -> None:
+    await stage.start()
+    path = signed_link(stage.settings, "/incidents", valid_seconds=600, now=time.time())
+    path = path.removeprefix(stage.settings.base_url) + "&locale=zh-CN"
+    answer = await _get(stage, path)
+    assert answer.status_code == 200
+    assert 'href="/incidents/INC-1?locale=zh-CN"' in answer.text
 
 
 async def test_revisions_are_compared_and_wrong_numbers_are_one_line(stage: Stage) -> None:

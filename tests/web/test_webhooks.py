@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import json
 from datetime import UTC, datetime
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -200,8 +201,31 @@ async def test_github_signs_its_own_deliveries(store):
             "/webhooks/changes", content=body, headers={"X-Hub-Signature-256": signature}
         )
         assert answer.status_code == status
+    assert "X-Hub-Signature-256" in answer.json()["error"]
     [change] = await ChangeLog(store).between(datetime(2026, 11, 30, tzinfo=UTC), NOW)
     assert (change.service, change.kind.value) == ("ranker", "deploy")
+
+
+async def test_githubs_usual_form_is_read_and_an_empty_one_is_400(store):
+    client, _ = door(store, load_settings(environment()))
+    body = {
+        "deployment": {"id": 7, "ref": "v2 & more", "created_at": "2026-11-30T10:00:00Z"},
+        "repository": {"name": "排序"},
+    }
+    for fields, status in (({"payload": json.dumps(body)}, 200), ({"payload": ""}, 400)):
+        content = urlencode(fields).encode()
+        signature = hmac.new(b"gh", content, hashlib.sha256).hexdigest()
+        answer = await client.post(
+            "/webhooks/changes",
+            content=content,
+            headers={
+                "X-Hub-Signature-256": f"sha256={signature}",
+                "Content-Type": "application/x-www-form-urlencoded",
+            },
+        )
+        assert answer.status_code == status
+    [change] = await ChangeLog(store).between(datetime(2026, 11, 30, tzinfo=UTC), NOW)
+    assert (change.service, change.summary) == ("排序", "deploy v2 & more")
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,21 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.cause import Catalogue, LogPlace
-from bot.diagnosis.plan import is_heavy
 from bot.diagnosis.request import DiagnosisPorts
 from bot.domain.change import Change
 from bot.domain.evidence import Sample, Series
-from bot.domain.finding import Finding, FindingSeverity, ProbeResult, ProbeStatus
+from bot.domain.finding import Finding, FindingSeverity, ProbeResult
 from bot.domain.instant import Window
 from bot.inventory import Inventory, Node, Service
+from bot.learning.drills.answers import (
+    clean_finding,
+    moments,
+    not_played,
+    probe_result,
+    refused,
+    volume_of,
+    volume_samples,
+)
 from bot.learning.drills.calm import LEVELS
 from bot.learning.drills.script import NEIGHBOUR, Course, Script, Stage
 from bot.learning.drills.traces import PlayedTraces
@@ -70,23 +78,19 @@ class PlayedMetrics:
         """The series of a query, at the asked step."""
         del timeout_seconds
         step = max(step_seconds, window.seconds / _MOST_POINTS, 1.0)
-        count = int(window.seconds // step) + 1
-        moments = [window.start + timedelta(seconds=at * step) for at in range(count)]
-        return self._answer(query, window, moments, step)
+        return self._answer(query, window, moments(window, step), step)
 
     async def instant(self, query: str, at: datetime, *, timeout_seconds: float) -> Answer[Series]:
         """The value at one moment; a range selector gets the samples of its last minutes."""
         del timeout_seconds
         reach = 8 if query.endswith("]") else 1
-        moments = [
-            at - timedelta(seconds=self.resolution_seconds * back)
-            for back in reversed(range(reach))
-        ]
+        step = self.resolution_seconds
+        times = [at - timedelta(seconds=step * back) for back in reversed(range(reach))]
         name = query.partition("[")[0] if query.endswith("]") else query
-        return self._answer(name, Window(moments[0], at), moments, self.resolution_seconds)
+        return self._answer(name, Window(times[0], at), times, step)
 
     def _answer(
-        self, query: str, window: Window, moments: Sequence[datetime], step: float
+        self, query: str, window: Window, times: Sequence[datetime], step: float
     ) -> Answer[Series]:
         found = tuple(
             Series(
@@ -96,7 +100,7 @@ class PlayedMetrics:
                 step_seconds=step,
                 samples=tuple(
                     Sample(at=at, value=value)
-                    for at in moments
+                    for at in times
                     if (value := track.value(at)) is not None
                 ),
             )
@@ -131,18 +135,13 @@ class PlayedLogs:
     ) -> Answer[Series]:
         """Lines or bytes of the service, or bytes of another program on the node."""
         del timeout_seconds
-        others = query.startswith("sum by")
-        name = "logs.bytes_others" if others else "logs.bytes" if "bytes" in query else "logs.lines"
+        name = volume_of(query)
         level = LEVELS[name]
         course = self.script.courses.get(name, Course(usual=level, sick=level))
         value = curve(name, course, self.stage, "")
-        moments = [
-            window.start + timedelta(seconds=at * step_seconds)
-            for at in range(int(window.seconds // step_seconds) + 1)
-        ]
-        # A log store leaves out what is zero.
-        samples = tuple(Sample(at=at, value=got) for at in moments if (got := value(at)))
-        labels = {"node": self.stage.sick_node, "service": NEIGHBOUR} if others else {}
+        samples = volume_samples(value, window, step_seconds)
+        others = {"node": self.stage.sick_node, "service": NEIGHBOUR}
+        labels = others if name == "logs.bytes_others" else {}
         series = Series(name="", labels=labels, unit="", samples=samples, step_seconds=step_seconds)
         return Answer(items=(series,) if samples else (), query=query, window=window)
 
@@ -209,29 +208,16 @@ class PlayedProbes:
         """One run; a heavy probe needs its approval here too."""
         del args, subject, timeout_seconds
         now = self.clock()
-
-        def result(status: ProbeStatus, error: str | None, *found: Finding) -> ProbeResult:
-            return ProbeResult(
-                probe=probe, node=node, status=status, started_at=now, duration_seconds=0.1,
-                findings=found, error=error,
-            )  # fmt: skip
-
-        if is_heavy(probe) and approved_by is None:
-            return result(ProbeStatus.DENIED, "needs an approval")
-        clean = [
-            item for item in self.catalogue.findings.values() if item.probe == probe and item.clean
-        ]
-        if not clean or node not in self.stage.nodes:
-            return result(ProbeStatus.UNSUPPORTED, "not part of this exercise")
+        if (denied := refused(node, probe, now, approved_by)) is not None:
+            return denied
+        good = clean_finding(self.catalogue, probe)
+        if good is None or node not in self.stage.nodes:
+            return not_played(node, probe, now)
         is_hit = not self.script.is_local or node == self.stage.sick_node
+        found = [good]
         if is_hit and self.stage.is_sick(now) and probe in self.script.findings:
-            return result(
-                ProbeStatus.OK,
-                None,
-                *(
-                    Finding(id=item.id, severity=FindingSeverity.WARNING, summary=item.summary)
-                    for item in self.script.findings[probe]
-                ),
-            )
-        good = Finding(id=clean[0].id, severity=FindingSeverity.INFO, summary=clean[0].title.en)
-        return result(ProbeStatus.OK, None, good)
+            found = [
+                Finding(id=item.id, severity=FindingSeverity.WARNING, summary=item.summary)
+                for item in self.script.findings[probe]
+            ]
+        return probe_result(node, probe, now, findings=found)

@@ -10,14 +10,22 @@ from typing import Any
 
 from bot.cause import Catalogue
 from bot.diagnosis.collected import Reading
-from bot.diagnosis.plan import is_heavy, metrics_in
+from bot.diagnosis.plan import metrics_in
 from bot.diagnosis.request import DiagnosisPorts
 from bot.diagnosis.symptoms import find_incident
 from bot.domain.evidence import Sample, Series
-from bot.domain.finding import Finding, FindingSeverity, ProbeResult, ProbeStatus
+from bot.domain.finding import ProbeResult
 from bot.domain.instant import Window
 from bot.inventory import Inventory, Node
 from bot.learning.cases import Case
+from bot.learning.drills.answers import (
+    clean_finding,
+    not_played,
+    probe_result,
+    refused,
+    volume_of,
+    volume_samples,
+)
 from bot.learning.drills.playing import PlayedChanges, PlayedMetrics
 from bot.learning.drills.tracks import Track, Tracks
 from bot.source import Answer, LogLine, Span
@@ -147,17 +155,10 @@ class _RecordedLogs:
     ) -> Answer[Series]:
         """The volumes that were asked for then."""
         del timeout_seconds
-        name = "logs.bytes" if "bytes" in query else "logs.lines"
-        name = "logs.bytes_others" if query.startswith("sum by") else name
-        reading = self.case.collected.now.get(name)
+        reading = self.case.collected.now.get(volume_of(query))
         found = []
         for series in reading.series if reading else ():
-            value = _curve([series], self.times)
-            moments = [
-                window.start + timedelta(seconds=at * step_seconds)
-                for at in range(int(window.seconds // step_seconds) + 1)
-            ]
-            samples = tuple(Sample(at=at, value=got) for at in moments if (got := value(at)))
+            samples = volume_samples(_curve([series], self.times), window, step_seconds)
             found.append(replace(series, samples=samples, step_seconds=step_seconds))
         return Answer(
             items=tuple(item for item in found if item.samples), query=query, window=window
@@ -209,16 +210,8 @@ class _RecordedProbes:
         """One run; a heavy probe needs its approval here too."""
         del args, subject, timeout_seconds
         now = self.clock()
-        bare = ProbeResult(
-            probe=probe,
-            node=node,
-            status=ProbeStatus.UNSUPPORTED,
-            started_at=now,
-            duration_seconds=0.1,
-            error="not part of this exercise",
-        )
-        if is_heavy(probe) and approved_by is None:
-            return replace(bare, status=ProbeStatus.DENIED, error="needs an approval")
+        if (denied := refused(node, probe, now, approved_by)) is not None:
+            return denied
         then = next(
             (
                 item
@@ -228,14 +221,8 @@ class _RecordedProbes:
             None,
         )
         if then is None:
-            return bare
+            return not_played(node, probe, now)
         if self.times.recovered is None or now < self.times.recovered:
             return replace(then, started_at=now)
-        clean = [
-            item for item in self.catalogue.findings.values() if item.probe == probe and item.clean
-        ]
-        good = tuple(
-            Finding(id=item.id, severity=FindingSeverity.INFO, summary=item.title.en)
-            for item in clean[:1]
-        )
-        return replace(bare, status=ProbeStatus.OK, error=None, findings=good)
+        good = clean_finding(self.catalogue, probe)
+        return probe_result(node, probe, now, findings=[good] if good else [])

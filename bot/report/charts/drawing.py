@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from matplotlib.axes import Axes
@@ -17,22 +16,19 @@ from bot.domain.evidence import ChartMark, ChartPanel, ChartSpec, Series
 from bot.domain.text import Locale, Localized
 from bot.locales import say, translate
 from bot.report import palette
+from bot.report.charts.curves import DAY, days, gaps, is_alone, known_values, points, ticks
+from bot.report.charts.lane import Flag, flags
+from bot.report.charts.lettering import DPI, cut_middle, fit, shorten, width
 from bot.report.charts.words import Scale, names_of, scale_of, significant, step_text, values_of
 from bot.report.clock import Clock
 from bot.report.plain import visible
 
-DPI = 100
 WIDTH = 1000
 """Pixels; about what Slack shows of an image that a reader opened."""
 
 _LEFT, _RIGHT = 74, 176
 _HEAD, _LANE_ROW, _PANEL, _PANEL_GAP, _AXIS, _FOOT_ROW = 58, 19, 168, 38, 30, 17
 _MOST_SERIES = 6
-_DAY = 86400.0
-_MOST_TICKS = 8
-_STEPS = (
-    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400,
-)  # fmt: skip
 # Behind a label, so that the line of another mark does not run through it.
 _OPAQUE = {"facecolor": palette.SURFACE, "edgecolor": "none", "pad": 1.2}
 _MARK_COLOURS = {
@@ -63,7 +59,7 @@ class Drawing:
         if self.end <= self.start:
             self.end = self.start + timedelta(seconds=1)
         self.lane = self._lane()
-        rows = max((row for _, row, _, _ in self.lane), default=-1) + 1
+        rows = max((flag.row for flag in self.lane), default=-1) + 1
         self.top = _HEAD + rows * _LANE_ROW + (26 if len(spec.panels) else 0)
         self.footers = self._footers()
         panels = max(1, len(spec.panels))
@@ -80,7 +76,7 @@ class Drawing:
         self.figure.set_size_inches(WIDTH / DPI, self.height / DPI)
         clock = Clock(self.zone)
         self._write(
-            _LEFT - 56, 26, self._fit(self.say(self.spec.title), 15, WIDTH - 40), 15, weight="bold"
+            _LEFT - 56, 26, fit(self.say(self.spec.title), 15, WIDTH - 40), 15, weight="bold"
         )
         zone = f"{clock.span(self.spec.window)} ({self.zone.key})"
         self._write(_LEFT - 56, 47, self.drawable(zone), 10, colour=palette.MUTED)
@@ -90,7 +86,7 @@ class Drawing:
         self._marks(axes)
         for row, text in enumerate(self.footers):
             y = self.bottom + _AXIS + 18 + row * _FOOT_ROW
-            self._write(_LEFT - 56, y, self._fit(text, 9, WIDTH - 36), 9, colour=palette.MUTED)
+            self._write(_LEFT - 56, y, fit(text, 9, WIDTH - 36), 9, colour=palette.MUTED)
 
     def _panel(self, panel: ChartPanel, index: int) -> Axes:
         top = self.top + index * (_PANEL + _PANEL_GAP)
@@ -107,17 +103,17 @@ class Drawing:
         self._frame(axes, index == len(self.spec.panels) - 1)
         number = f"{index + 1}. " if len(self.spec.panels) > 1 else ""
         unit = f" ({self.drawable(scale.label)})" if scale.label else ""
-        room = WIDTH - _LEFT - 40 - self._width(number + unit, 11)
-        title = f"{number}{self._fit(self.say(panel.title), 11, room)}{unit}"
+        room = WIDTH - _LEFT - 40 - width(number + unit, 11)
+        title = f"{number}{fit(self.say(panel.title), 11, room)}{unit}"
         self._write(_LEFT, top - 8, title, 11, weight="bold")
         if self.spec.onset:
-            start, end = _days(self.spec.onset.start), _days(self.spec.onset.end)
+            start, end = days(self.spec.onset.start), days(self.spec.onset.end)
             axes.axvspan(start, end, color=palette.ONSET, lw=0, zorder=0.5)
         labels = self._limits(axes, panel, scale)
         labels += self._lines(axes, panel, scale)
         _set_range(axes, [value * scale.factor for value in values])
         self._side_labels(axes, labels)
-        if not any(_known(series) for series in panel.series):
+        if not any(known_values(series) for series in panel.series):
             axes.set_yticks([])
             middle = (_LEFT + WIDTH - _RIGHT) / 2
             y = top + _PANEL / 2
@@ -127,7 +123,7 @@ class Drawing:
 
     def _frame(self, axes: Axes, is_last: bool) -> None:
         axes.set_facecolor(palette.SURFACE)
-        axes.set_xlim(_days(self.start), _days(self.end))
+        axes.set_xlim(days(self.start), days(self.end))
         axes.grid(visible=True, axis="y", color=palette.GRID, lw=0.8)
         axes.set_axisbelow(True)
         for side, spine in axes.spines.items():
@@ -157,19 +153,19 @@ class Drawing:
 
     def _lines(self, axes: Axes, panel: ChartPanel, scale: Scale) -> list[tuple[float, str, str]]:
         named = list(zip(names_of(panel.series), panel.series, strict=True))
-        shown = sorted(named, key=lambda item: -max(_known(item[1]), default=-math.inf))[
+        shown = sorted(named, key=lambda item: -max(known_values(item[1]), default=-math.inf))[
             :_MOST_SERIES
         ]
         labels = []
         for index, (name, series) in enumerate(item for item in named if item in shown):
             colour = palette.SERIES[index % len(palette.SERIES)]
-            times, values = _broken(series, scale.factor)
+            times, values = points(series, scale.factor)
             # Ranges are set by hand, so a line that asks the axes to find its own is wasted work.
             axes.add_artist(
                 Line2D(times, values, color=colour, lw=1.7, zorder=3, solid_capstyle="round")
             )
             broken = len(values) < 2 or any(map(math.isnan, values))
-            lonely = [i for i in range(len(values)) if _is_alone(values, i)] if broken else []
+            lonely = [i for i in range(len(values)) if is_alone(values, i)] if broken else []
             if lonely:
                 axes.plot(
                     [times[i] for i in lonely],
@@ -194,35 +190,21 @@ class Drawing:
         """What stands beside a line: its last value, and its name with the middle cut out where it is too long."""
         if not is_named:
             return last
-        text = self.drawable(name)
-        room = _RIGHT - 24 - self._width(f"  {last}", 9.5)
-        while len(text) > 5 and self._width(text, 9.5) > room:
-            middle = len(text) // 2
-            text = text[: middle - 1].rstrip("…") + "…" + text[middle + 1 :].lstrip("…")
-        return f"{text}  {last}"
+        room = _RIGHT - 24 - width(f"  {last}", 9.5)
+        return f"{cut_middle(self.drawable(name), 9.5, room)}  {last}"
 
     def _gaps(self, axes: Axes, series: Sequence[Series]) -> None:
         """Hatches the spans in which the panel knows nothing at all."""
-        known = sorted(
-            {
-                s.at
-                for item in series
-                for s in item.samples
-                if s.value is not None and math.isfinite(s.value)
-            }
-        )
-        step = max((item.step_seconds for item in series), default=0.0)
-        for before, after in pairwise(known):
-            if step and (after - before).total_seconds() > 2.5 * step:
-                axes.axvspan(
-                    _days(before),
-                    _days(after),
-                    facecolor=palette.PANEL,
-                    edgecolor=palette.LINE,
-                    hatch="////",
-                    lw=0,
-                    zorder=0.4,
-                )
+        for begin, end in gaps(series):
+            axes.axvspan(
+                begin,
+                end,
+                facecolor=palette.PANEL,
+                edgecolor=palette.LINE,
+                hatch="////",
+                lw=0,
+                zorder=0.4,
+            )
 
     def _side_labels(self, axes: Axes, labels: list[tuple[float, str, str]]) -> None:
         """Writes each label beside the end of its line, moved apart where two would overlap."""
@@ -243,7 +225,7 @@ class Drawing:
                 limit = placed[index] - height
         for y, (_, text, colour) in zip(placed, wanted, strict=True):
             axes.annotate(
-                self._fit(text, 9.5, _RIGHT - 18),
+                fit(text, 9.5, _RIGHT - 18),
                 (1, 1 - y / _PANEL),
                 xycoords="axes fraction",
                 xytext=(7, 0),
@@ -257,49 +239,37 @@ class Drawing:
     def _time_axis(self, axes: Axes) -> None:
         seconds = (self.end - self.start).total_seconds()
         form = "%H:%M:%S" if seconds <= 300 else "%H:%M" if seconds <= 129600 else "%m-%d %H:%M"
-        ticks = _ticks(self.start, self.end, self.zone)
+        moments = ticks(self.start, self.end, self.zone)
         for panel in self.figure.axes:
-            panel.xaxis.set_major_locator(FixedLocator([at / _DAY for at in ticks]))
-        labels = [f"{datetime.fromtimestamp(at, self.zone):{form}}" for at in ticks]
+            panel.xaxis.set_major_locator(FixedLocator([at / DAY for at in moments]))
+        labels = [f"{datetime.fromtimestamp(at, self.zone):{form}}" for at in moments]
         axes.xaxis.set_major_formatter(FixedFormatter(labels))
 
-    def _lane(self) -> list[tuple[ChartMark, int, str, bool]]:
-        """Each mark with the row that its label has to itself, and whether it stands left of its line."""
-        placed: list[tuple[ChartMark, int, str, bool]] = []
-        ends: list[float] = []
-        room = WIDTH - _LEFT - _RIGHT
-        for mark in sorted(self._all_marks(), key=lambda item: (item.at, item.label.en)):
-            if not self.start <= mark.at <= self.end:
-                continue
-            stamp = f"{mark.at.astimezone(self.zone):%H:%M:%S}"
-            text = self._fit(f"{stamp} {self.say(mark.label)}", 9.5, 330)
-            x = self._share(mark.at) * room
-            width = self._width(text, 9.5) + 18
-            is_left = x + width > room + _RIGHT - 10
-            begin = x - width if is_left else x
-            row = next((i for i, end in enumerate(ends) if end <= begin), len(ends))
-            ends[row : row + 1] = [begin + width]
-            placed.append((mark, row, text, is_left))
-        return placed
-
-    def _all_marks(self) -> list[ChartMark]:
+    def _lane(self) -> list[Flag]:
         marks = list(self.spec.marks)
         if self.spec.onset:
             label = say("report.drawn.onset")
             marks.append(ChartMark(at=self.spec.onset.start, label=label, kind="onset"))
-        return marks
+        told = [
+            (mark, f"{mark.at.astimezone(self.zone):%H:%M:%S} {self.say(mark.label)}")
+            for mark in marks
+            if self.start <= mark.at <= self.end
+        ]
+        room = WIDTH - _LEFT - _RIGHT
+        return flags(told, lambda at: self._share(at) * room, room + _RIGHT - 10)
 
     def _marks(self, axes: list[Axes]) -> None:
         if not axes:
             return
-        for mark, row, text, is_left in self.lane:
+        for flag in self.lane:
+            mark = flag.mark
             colour = (
                 palette.WARN
                 if mark.kind == "onset"
                 else _MARK_COLOURS.get(mark.kind, palette.NEUTRAL)
             )
             x = _LEFT + self._share(mark.at) * (WIDTH - _LEFT - _RIGHT)
-            y = _HEAD + row * _LANE_ROW + 8
+            y = _HEAD + flag.row * _LANE_ROW + 8
             style = (0, (2, 2)) if mark.kind == "onset" else "-"
             ends = (1 - self.bottom / self.height, 1 - (y + 7) / self.height)
             self.figure.add_artist(
@@ -309,9 +279,15 @@ class Drawing:
             self.figure.add_artist(
                 Line2D([x / WIDTH], [head], marker="v", ms=5, color=colour, lw=0, zorder=7)
             )
-            side = "right" if is_left else "left"
+            side = "right" if flag.is_left else "left"
             self._write(
-                x + (-8 if is_left else 8), y, text, 9.5, colour=colour, align=side, centre=True
+                x + (-8 if flag.is_left else 8),
+                y,
+                flag.text,
+                9.5,
+                colour=colour,
+                align=side,
+                centre=True,
             )
 
     def _share(self, at: datetime) -> float:
@@ -321,28 +297,19 @@ class Drawing:
         lines = []
         for index, panel in enumerate(self.spec.panels):
             step = max((series.step_seconds for series in panel.series), default=0.0)
+            query = " ".join(visible(panel.query).split())
             text = self.t(
                 "footer",
                 source=panel.source,
-                query=" ".join(visible(panel.query).split()),
+                query=query,
                 step=step_text(step) if step else "–",
                 evidence=f" · {panel.evidence_id}" if panel.evidence_id else "",
             )
-            text = self._shorten_query(text, panel.query)
+            # Not the step and the evidence id that stand behind it.
+            text = shorten(text, query, 9, WIDTH - 60)
             lines.append(f"{index + 1}. {text}" if len(self.spec.panels) > 1 else text)
         lines += [note.in_locale(self.locale) for note in self.spec.notes]
         return [self.drawable(line) for line in lines]
-
-    def _shorten_query(self, text: str, query: str) -> str:
-        """Cuts the query, not the step and the evidence id that stand behind it."""
-        flat = " ".join(visible(query).split())
-        room = WIDTH - 60
-        while self._width(text, 9) > room and len(flat) > 12:
-            shorter = flat[: max(12, len(flat) - 8)].rstrip("… ") + "…"
-            text, flat = text.replace(flat, shorter, 1), shorter
-            if len(shorter) <= 13:
-                break
-        return text
 
     def _write(
         self,
@@ -368,64 +335,6 @@ class Drawing:
             bbox=_OPAQUE if self.lane else None,
             zorder=6,
         )
-
-    def _fit(self, text: str, size: float, room: float) -> str:
-        if self._width(text, size) <= room:
-            return text
-        while text and self._width(text + "…", size) > room:
-            text = text[:-1]
-        return text.rstrip() + "…"
-
-    @staticmethod
-    def _width(text: str, size: float) -> float:
-        """Pixels, estimated a little too wide: a wide letter is one em, another three fifths."""
-        em = size * DPI / 72
-        return sum(em if ord(letter) >= 0x2E80 else em * 0.57 for letter in text)
-
-
-def _ticks(start: datetime, end: datetime, zone: ZoneInfo) -> list[float]:
-    """Seconds since 1970 of round moments of the zone's clock, nine at most.
-
-    matplotlib's own locator of dates asks a calendar for each tick and costs a tenth of the whole drawing.
-    """
-    first, last = start.timestamp(), end.timestamp()
-    days = math.ceil((last - first) / _MOST_TICKS / _DAY) * _DAY
-    step: float = next((one for one in _STEPS if (last - first) / one <= _MOST_TICKS), days)
-    offset = (start.astimezone(zone).utcoffset() or timedelta()).total_seconds()
-    at = math.ceil((first + offset) / step) * step - offset
-    return [at + n * step for n in range(int((last - at) // step) + 1)]
-
-
-def _days(at: datetime) -> float:
-    """Days since 1970: the form that matplotlib's axes of dates count in."""
-    return at.timestamp() / _DAY
-
-
-def _known(series: Series) -> list[float]:
-    return [s.value for s in series.samples if s.value is not None and math.isfinite(s.value)]
-
-
-def _broken(series: Series, factor: float) -> tuple[list[float], list[float]]:
-    """Times in days and scaled values, with a NaN in every gap so that no line crosses it."""
-    times: list[float] = []
-    values: list[float] = []
-    step = series.step_seconds / _DAY
-    for sample in series.samples:
-        at = _days(sample.at)
-        if times and step and at - times[-1] > 2.5 * step:
-            times.append(times[-1] + step)
-            values.append(math.nan)
-        times.append(at)
-        value = sample.value
-        values.append(math.nan if value is None or not math.isfinite(value) else value * factor)
-    return times, values
-
-
-def _is_alone(values: Sequence[float], index: int) -> bool:
-    def is_gap(position: int) -> bool:
-        return not 0 <= position < len(values) or math.isnan(values[position])
-
-    return not math.isnan(values[index]) and is_gap(index - 1) and is_gap(index + 1)
 
 
 def _set_range(axes: Axes, values: Sequence[float]) -> None:

@@ -19,7 +19,8 @@ from PIL import Image
 from bot.domain.evidence import ChartSpec
 from bot.domain.text import Locale
 from bot.report import palette
-from bot.report.charts.drawing import DPI, Drawing
+from bot.report.charts.drawing import Drawing
+from bot.report.charts.lettering import DPI
 from bot.report.fonts import INSTALL_HINT, FontFiles, find_chinese_font
 from bot.report.plain import visible
 
