@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 
 from bot.errors import ConfigError
 
 
-def listen(host: str, port: int, *, setting: str, advice: str, backlog: int) -> socket.socket:
+def listen(
+    host: str, port: int, *, settings: tuple[str, str], advice: str, backlog: int
+) -> socket.socket:
     """A TCP socket that listens there; port 0 takes a free one.
 
-    setting: what the port was given by. advice: what to do where it is taken. backlog: connections that may wait.
+    settings: what the host and the port were given by. advice: what to do where it is taken. backlog: connections that may wait.
 
     Raises:
         ConfigError: the address is taken, or is none of this machine.
@@ -24,7 +27,12 @@ def listen(host: str, port: int, *, setting: str, advice: str, backlog: int) -> 
         listener.listen(backlog)
     except OSError as error:
         listener.close()
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise ConfigError(
+                f"{settings[0]}: {host} is no address of this machine ({error.strerror}); "
+                "give one that it has, such as 127.0.0.1 or 0.0.0.0"
+            ) from error
         raise ConfigError(
-            f"{setting}: cannot listen on {host}:{port}: {error.strerror}; {advice}"
+            f"{settings[1]}: cannot listen on {host}:{port}: {error.strerror}; {advice}"
         ) from error
     return listener

@@ -128,7 +128,7 @@ class Deployment:
         listener = listen(
             self._settings.host,
             self._settings.port,
-            setting="RCA_PORT",
+            settings=("RCA_HOST", "RCA_PORT"),
             advice="is another bot running there?",
             backlog=1024,
         )

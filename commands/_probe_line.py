@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from bot.domain.text import listed
 from bot.errors import CommandError, Reason
 from bot.jobs.services import Services
 from bot.locales import say
@@ -34,9 +35,9 @@ def named_nodes(text: str, services: Services, usage: str) -> tuple[str, ...]:
         if name not in known:
             near = _line.nearest(name, known)
             key = "commands.unknown_node_near" if near else "commands.unknown_node"
-            listed = ", ".join(known[:10]) or "–"
             raise CommandError(
-                say(key, name=name[:60], near=near or "", known=listed), reason=Reason.NOT_FOUND
+                say(key, name=name[:60], near=near or "", known=listed(known[:10] or ("–",))),
+                reason=Reason.NOT_FOUND,
             )
     if not named:
         raise _line.wrong(usage)
@@ -84,4 +85,4 @@ def service_of(services: Services, named: str | None) -> dict[str, str]:
     known = tuple(services.inventory.services)
     if len(known) == 1:
         return {"service": known[0]}
-    raise CommandError(say("commands.which_service", known=", ".join(known[:20]) or "–"))
+    raise CommandError(say("commands.which_service", known=listed(known[:20] or ("–",))))

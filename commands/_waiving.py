@@ -5,6 +5,7 @@ from __future__ import annotations
 from bot.command import Call, Permission, Reply, allowed
 from bot.domain.hypothesis import Layer
 from bot.domain.incident import Incident
+from bot.domain.text import listed
 from bot.errors import CommandError, Reason
 from bot.incidents.waiving import waive_layer
 from bot.jobs.services import Services
@@ -34,7 +35,7 @@ async def waive(call: Call, services: Services, incident: Incident, rest: str) -
     word, reason = (str(named), rest) if named else _line.first(rest)
     layer = _layer(word)
     if layer is None:
-        known = ", ".join(item.value for item in Layer)
+        known = listed(item.value for item in Layer)
         raise CommandError(say("guards.waive_usage", word=word or "–", layers=known))
     said = _line.shortened(_line.said(reason), _MOST_TEXT) if reason.strip() else ""
     await waive_layer(services.responding, incident.id, layer, said, _line.via(call))

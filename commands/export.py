@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from bot.command import Call, Reply, command
+from bot.domain.text import listed
 from bot.errors import CommandError, Reason
 from bot.jobs import delivering, requests
 from bot.jobs.delivering import refused
@@ -53,8 +54,8 @@ async def export(call: Call, services: Services) -> Reply:
         once = f"{call.key}:deliver:{word}"
         await delivering.ask(services, incident, word, by=call.user, once=once)
     if not going:
-        return notice(say("commands.exporting", formats=", ".join(formats)))
-    names = ", ".join((*formats, *(TITLES.get(word, word) for word in going)))
+        return notice(say("commands.exporting", formats=listed(formats)))
+    names = listed((*formats, *(TITLES.get(word, word) for word in going)))
     return notice(say("delivery.delivering", targets=names))
 
 

@@ -133,6 +133,16 @@ def test_an_agent_whose_port_is_taken_says_so_in_one_line_and_exits_1(tmp_path):
     assert answer.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
+def test_a_host_that_this_machine_does_not_have_is_named_by_its_own_setting(host, tmp_path):
+    answer = rca_bot(
+        "serve", RCA_HOST=host, RCA_PORT="0", RCA_DATA_DIR=str(tmp_path), RCA_WEBHOOK_TOKEN="t"
+    )
+    assert answer.returncode == 1
+    said = answer.stderr.splitlines()[-1]
+    assert said.startswith(f"rca-bot: serve: RCA_HOST: {host} is no address of this machine (")
+
+
 @pytest.mark.parametrize("word", ["agent"])
 def test_the_agent_starts_without_the_bots_libraries(word):
     banned = ["slack_bolt", "slack_sdk", "redis", "jinja2", "matplotlib", "pandas", "yaml"]

@@ -90,7 +90,7 @@ async def serve(settings: AgentSettings, *, allow_plaintext: bool) -> None:
     listener = listen(
         settings.host,
         settings.port,
-        setting="RCA_AGENT_PORT",
+        settings=("RCA_AGENT_HOST", "RCA_AGENT_PORT"),
         advice="is another agent running there?",
         backlog=256,
     )

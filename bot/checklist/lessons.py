@@ -10,7 +10,7 @@ from bot.checklist.reading import STEPS, Checklist
 from bot.checklist.writing import NewItem, appended, with_bound, without
 from bot.domain.checklist import CheckOutcome, ProposalKind, Usage
 from bot.domain.incident import ExperimentVerdict, Incident
-from bot.domain.text import Localized
+from bot.domain.text import Localized, listed
 from bot.domain.timeline import Entry, EntryKind
 from bot.locales import say
 
@@ -163,6 +163,6 @@ def stale_checks(checklist: Checklist, usage: Mapping[str, Usage]) -> Lesson | N
         "checklist.stale",
         count=len(stale),
         incidents=least,
-        names=Localized(", ".join(stale), "、".join(stale)),
+        names=listed(stale),
     )
     return Lesson(kind=ProposalKind.STALE, text=without(checklist, stale), reason=reason)

@@ -14,7 +14,7 @@ from bot.checklist.writing import NewItem, appended, moved
 from bot.domain.checklist import ChecklistChange, ProposalKind, Usage
 from bot.domain.evidence import EvidenceSource, SourceState
 from bot.domain.incident import ExperimentVerdict, Incident
-from bot.domain.text import Localized
+from bot.domain.text import Localized, listed
 from bot.domain.timeline import Entry
 from bot.locales import say
 
@@ -213,8 +213,7 @@ def _add_blind_sources(incident: Incident, checklist: Checklist) -> Lesson | Non
         )
         for name, title in zip(blind, names, strict=True)
     ]
-    listed = Localized(", ".join(item.en for item in names), "、".join(item.zh for item in names))
-    reason = say("report.checklist.blind", id=incident.id, source=listed)
+    reason = say("report.checklist.blind", id=incident.id, source=listed(names))
     text = appended(checklist, incident.id, added)
     return Lesson(kind=ProposalKind.SOURCE, text=text, reason=reason)
 

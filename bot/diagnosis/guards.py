@@ -18,7 +18,7 @@ from bot.domain.evidence import SourceState
 from bot.domain.finding import ProbeResult
 from bot.domain.guard import GuardKind, GuardNote
 from bot.domain.hypothesis import Hypothesis
-from bot.domain.text import Localized
+from bot.domain.text import Localized, listed
 from bot.locales import say
 
 _MOST_OF_A_KIND = 3
@@ -71,7 +71,7 @@ def _held(ranked: Sequence[Ranked], catalogue: Catalogue) -> list[GuardNote]:
             )  # fmt: skip
             kind = GuardKind.CO_MOVEMENT
         else:
-            below = _listed([catalogue.causes[link.cause].title for link in cause.deeper])
+            below = listed([catalogue.causes[link.cause].title for link in cause.deeper])
             text = say("guards.unseen_below", cause=cause.title, below=below, share=share)
             kind = GuardKind.UNSEEN_BELOW
         notes.append(GuardNote(kind=kind, text=text, causes=(cause.id,)))
@@ -115,7 +115,7 @@ def _root_first(
     if len(links) < 2:
         return []
     *above, root = links
-    effects = _listed([catalogue.causes[name].title for name in above])
+    effects = listed([catalogue.causes[name].title for name in above])
     title, onset = catalogue.causes[root].title, weighed[root].onset
     if ranked[0].chain.unordered or onset is None:
         text = say("guards.explains_all", root=title, effects=effects)
@@ -144,7 +144,7 @@ def _unordered(ranked: Sequence[Ranked], facts: Facts, catalogue: Catalogue) -> 
         return []
     text = say(
         "guards.unordered",
-        names=_listed([catalogue.causes[name].title for name in names]),
+        names=listed([catalogue.causes[name].title for name in names]),
         seconds=f"{facts.resolution_seconds:g}",
         counters=_counters(facts, first.weighed.node if first.weighed else None),
     )
@@ -156,7 +156,7 @@ def _counters(facts: Facts, node: str | None) -> Localized:
         result = facts.results.get((name, _COUNTERS))
         if result is not None and (shares := _stalls(result)):
             return say(
-                "guards.counters", node=name, shares=_listed(shares),
+                "guards.counters", node=name, shares=listed(shares),
                 window=f"{_number(result.data.get('window_s')) or 0:g}",
             )  # fmt: skip
     return say("guards.counters_ask")
@@ -210,7 +210,3 @@ def _searched(facts: Facts, collected: Collected) -> GuardNote:
         days = collected.request.changes_back_seconds / 86_400
         text = say("guards.changes_searched", days=f"{days:g}", count=len(facts.changes))
     return GuardNote(kind=GuardKind.CHANGES_SEARCHED, text=text)
-
-
-def _listed(parts: Sequence[Localized]) -> Localized:
-    return Localized(", ".join(part.en for part in parts), "、".join(part.zh for part in parts))

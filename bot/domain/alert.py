@@ -141,8 +141,11 @@ class AlertGroup:
 
     @property
     def title(self) -> str:
-        """One line for people."""
+        """One line for people: of the alert that began first, so that it is the same in whatever order they come."""
         for key in ("summary", "title"):
             if text := self.common_annotations.get(key, "").strip():
                 return text
-        return self.alerts[0].summary if self.alerts else self.group_key
+        told = self.firing or self.alerts
+        if not told:
+            return self.group_key
+        return min(told, key=lambda alert: (alert.starts_at, alert.fingerprint)).summary

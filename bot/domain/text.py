@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -48,3 +48,13 @@ class Localized:
             return cls.verbatim(value)
         english = value[Locale.EN.value]
         return cls(english, value.get(Locale.ZH_CN.value, english))
+
+
+def listed(parts: Iterable[str | Localized]) -> Localized:
+    """Several words as one list, each language with its own comma.
+
+    >>> listed(["gpu-1", Localized("all", "全部")])
+    Localized(en='gpu-1, all', zh='gpu-1、全部')
+    """
+    words = [Localized.verbatim(part) if isinstance(part, str) else part for part in parts]
+    return Localized(", ".join(word.en for word in words), "、".join(word.zh for word in words))

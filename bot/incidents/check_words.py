@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.domain.checklist import CheckOutcome, CheckRun, UsedChecklist
-from bot.domain.text import Localized
+from bot.domain.text import Localized, listed
 from bot.domain.timeline import SYSTEM_AUTHOR
 from bot.locales import say
 
@@ -16,7 +16,7 @@ def used_said(used: UsedChecklist) -> Localized:
     said = say("checklist.entry_used", name=used.id, version=used.version, count=len(used.checks))
     if not learned:
         return said
-    more = say("checklist.entry_taught", ids=Localized(", ".join(learned), "、".join(learned)))
+    more = say("checklist.entry_taught", ids=listed(learned))
     return Localized(f"{said.en} {more.en}", f"{said.zh}{more.zh}")
 
 
@@ -39,7 +39,7 @@ def runs_said(runs: Sequence[CheckRun]) -> Localized:
     ]
     for outcome in CheckOutcome:
         names = [run.item for run in runs if run.outcome is outcome and run not in told]
-        items = Localized(", ".join(names), "、".join(names))
+        items = listed(names)
         came_to = say(f"checklist.outcome_{outcome.value}")
         lines += [say("checklist.entry_many", outcome=came_to, items=items)] if names else []
     said = Localized("; ".join(line.en for line in lines), "；".join(line.zh for line in lines))

@@ -12,7 +12,7 @@ from bot.domain.guard import GuardNote
 from bot.domain.hypothesis import Hypothesis, LayerVerdict, NextExperiment
 from bot.domain.incident import ExperimentVerdict, Incident
 from bot.domain.instant import to_rfc3339
-from bot.domain.text import Localized
+from bot.domain.text import Localized, listed
 from bot.domain.timeline import EntryKind
 from bot.incidents.journal import Recorded
 from bot.incidents.writing import Via, Writing
@@ -115,7 +115,7 @@ class Examining(Writing):
                 "incident.probes_answered",
                 count=len(results),
                 answered=answered,
-                nodes=", ".join(sorted({item.node for item in results})),
+                nodes=listed(sorted({item.node for item in results})),
             ),
             via,
             {"results": [item.to_json() for item in results], "purpose": purpose},

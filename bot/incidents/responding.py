@@ -16,6 +16,7 @@ from bot.errors import CommandError, Reason
 from bot.incidents.examining import BOT_SOURCE, Examining
 from bot.incidents.journal import Recorded
 from bot.incidents.opening import status_draft
+from bot.incidents.scope_words import scope_words
 from bot.incidents.writing import Via
 from bot.locales import say
 
@@ -77,18 +78,22 @@ class Responding(Examining):
         return await self.write(incident_id, via, make, step="scope")
 
     def _scope_draft(self, scope: Scope, via: Via, services: Sequence[str]) -> Draft:
-        parts = {
+        key = "incident.scope_confirmed" if scope.is_confirmed else "incident.scope_proposed"
+        data: dict[str, Any] = {
+            "op": "scope",
             "nodes": list(scope.nodes),
             "replicas": list(scope.replicas),
             "models": list(scope.models),
             "tenants": list(scope.tenants),
+            "confirmed": scope.is_confirmed,
         }
-        words = "; ".join(f"{name}: {', '.join(items)}" for name, items in parts.items() if items)
-        key = "incident.scope_confirmed" if scope.is_confirmed else "incident.scope_proposed"
-        data: dict[str, Any] = {"op": "scope", **parts, "confirmed": scope.is_confirmed}
         if services:
             data["services"] = list(services)
-        return self._draft(EntryKind.SYSTEM, say(key, scope=words or "–"), via, data)
+        words = scope_words(scope)
+        text = Localized(
+            "; ".join(w.en for w in words) or "–", "；".join(w.zh for w in words) or "–"
+        )
+        return self._draft(EntryKind.SYSTEM, say(key, scope=text), via, data)
 
     async def set_role(self, incident_id: str, role: Role, user: str, via: Via) -> Recorded:
         """Gives a role to a person."""

@@ -8,7 +8,7 @@ from bot.domain.incident import Incident
 from bot.domain.postmortem import JudgementTopic, Postmortem, ReportState
 from bot.domain.report_news import ReportOp
 from bot.domain.responder import Role
-from bot.domain.text import Localized
+from bot.domain.text import Localized, listed
 from bot.domain.timeline import Draft, EntryKind
 from bot.errors import CommandError, Reason
 from bot.incidents.journal import Recorded
@@ -43,7 +43,7 @@ class Reviewing:
             known = {item.id for item in incident.evidence} | {c.id for c in incident.changes}
             unknown = [ref for ids in evidence.values() for ref in ids if ref not in known]
             if unknown:
-                raise CommandError(say("review.no_such_evidence", ids=", ".join(unknown[:10])))
+                raise CommandError(say("review.no_such_evidence", ids=listed(unknown[:10])))
             drafts = [
                 _draft(via, Localized.verbatim(text), ReportOp.EDITED, topic=topic.value)
                 for topic, text in texts.items()
@@ -51,7 +51,7 @@ class Reviewing:
             drafts += [
                 _draft(
                     via,
-                    say("review.cited", claim=claim, ids=", ".join(ids)),
+                    say("review.cited", claim=claim, ids=listed(ids)),
                     ReportOp.CITED,
                     claim=claim,
                     evidence=list(ids),
@@ -112,19 +112,10 @@ class Reviewing:
 
 def obstacles(report: Postmortem) -> Localized | None:
     """What keeps a report from being final, by name; None when nothing does."""
-    if report.unsupported:
-        claims = ", ".join(report.unsupported)
-        unfounded = say("review.unsupported", claims=claims)
-    else:
-        unfounded = None
+    claims = report.unsupported
+    unfounded = say("review.unsupported", claims=listed(claims)) if claims else None
     topics = [say(f"report.judgement.short_{topic.value}") for topic in report.unanswered]
-    if topics:
-        listed = Localized(
-            ", ".join(item.en for item in topics), "、".join(item.zh for item in topics)
-        )
-        unwritten = say("review.unanswered", topics=listed)
-    else:
-        unwritten = None
+    unwritten = say("review.unanswered", topics=listed(topics)) if topics else None
     parts = [part for part in (unfounded, unwritten) if part is not None]
     if not parts:
         return None

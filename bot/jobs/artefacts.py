@@ -61,11 +61,12 @@ def seconds_for(probe: str, args: Mapping[str, Any], usual: float) -> float:
     (8.0, 65.0)
     """
     asked = sum(
-        float(value)
+        # Bounded first: no float holds every whole number that may be typed.
+        float(min(max(value, 0), MOST_SECONDS))
         for name in ("seconds", "window_s")
         if isinstance(value := args.get(name), (int, float)) and not isinstance(value, bool)
     )
-    return min(MOST_SECONDS, max(usual, _EXTRA_SECONDS.get(probe, usual)) + max(0.0, asked))
+    return min(MOST_SECONDS, max(usual, _EXTRA_SECONDS.get(probe, usual)) + asked)
 
 
 async def keep_artefacts(

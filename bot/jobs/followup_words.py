@@ -11,7 +11,7 @@ from bot.diagnosis.recovery import SymptomCheck, SymptomState, check_symptom
 from bot.domain.alert import AlertStatus
 from bot.domain.incident import Incident, IncidentStatus
 from bot.domain.instant import Window
-from bot.domain.text import Localized
+from bot.domain.text import Localized, listed
 from bot.domain.timeline import SYSTEM_AUTHOR, Draft, EntryKind
 from bot.errors import EvidenceError
 from bot.incidents.due import MOST, Due, FollowupKind, due_at, open_items, unreachable
@@ -81,7 +81,7 @@ class Wording:
         back = [name for name in unreachable(incident) if await self._answers(name)]
         if not back:
             return None
-        text = say("followup.source_back", sources=", ".join(back))
+        text = say("followup.source_back", sources=listed(back))
         search = requests.collect(incident.id, reason="asked", by=SYSTEM_AUTHOR)
         return Told(text=text, jobs=(search,), data={"sources": back})
 
@@ -183,7 +183,7 @@ class Wording:
             alert.name for alert in incident.alerts.values() if alert.status is AlertStatus.FIRING
         ]
         if firing:
-            signs.append(say("followup.recurrence_alerts", alerts=", ".join(firing[:5])))
+            signs.append(say("followup.recurrence_alerts", alerts=listed(firing[:5])))
         ledger = await self._services.journal.load(incident.id)
         for entry in ledger.entries:
             if entry.kind is EntryKind.SYSTEM and entry.op == "recurred":

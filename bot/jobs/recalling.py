@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from bot.domain.incident import Incident
 from bot.domain.precedent import Precedent, Recurrence
-from bot.domain.text import Localized
+from bot.domain.text import Localized, listed
 from bot.domain.timeline import SYSTEM_AUTHOR, Draft, EntryKind
 from bot.incidents.responding import Via
 from bot.jobs import outbox, requests
@@ -78,7 +78,7 @@ class Recalling:
         return Done()
 
     def _similar(self, found: Sequence[Precedent]) -> Draft:
-        names = ", ".join(item.id for item in found)
+        names = listed(item.id for item in found)
         data = {"op": "similar", "similar": [item.to_json() for item in found]}
         return self._draft(say("learning.similar_recorded", incidents=names), data)
 
@@ -87,7 +87,7 @@ class Recalling:
             f"learning.recurrence_{item.by}",
             count=item.count,
             days=item.days,
-            incidents=", ".join(item.incidents[:5]),
+            incidents=listed(item.incidents[:5]),
         )
         data = {
             "op": "recurrences",

@@ -11,7 +11,7 @@ from bot.domain.incident import Incident
 from bot.domain.postmortem import Postmortem
 from bot.domain.projection import project
 from bot.domain.report_news import revisions
-from bot.domain.text import Locale, Localized
+from bot.domain.text import Locale, Localized, listed
 from bot.domain.timeline import Draft, Entry, EntryKind
 from bot.errors import CommandError, Reason
 from bot.exporter import ExportOptions
@@ -134,8 +134,7 @@ def _masked_words(report: Postmortem) -> dict[str, str] | None:
     kinds = [say(f"report.masked.{kind}", count=n) for kind, n in report.masked.items()]
     if not kinds:
         return None
-    listed = Localized(", ".join(item.en for item in kinds), "、".join(item.zh for item in kinds))
-    return say("review.masked", kinds=listed).to_json()
+    return say("review.masked", kinds=listed(kinds)).to_json()
 
 
 class Reporting:
@@ -184,7 +183,7 @@ class Reporting:
         def drafts(newest: Incident) -> Sequence[Draft]:
             # The state as it is now: somebody may have reviewed it while it was written.
             data = {"formats": formats, "state": newest.report_state}
-            text = say("jobs.report_compiled", formats=", ".join(formats))
+            text = say("jobs.report_compiled", formats=listed(formats))
             return [
                 Draft(
                     kind=EntryKind.REPORT,

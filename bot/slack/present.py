@@ -15,9 +15,9 @@ from bot.cause import Advice, Catalogue
 from bot.domain.alert import AlertStatus
 from bot.domain.incident import Incident
 from bot.domain.text import Locale, Localized
+from bot.incidents.scope_words import scope_words
 from bot.incidents.silencing import silences_on, silent_until
 from bot.inventory import Inventory
-from bot.locales import say
 from bot.message import Message
 from bot.slack.buttons import Groups, element, groups_for
 from bot.slack.checks import checks_of
@@ -155,16 +155,7 @@ class Presenter:
             "over": sum(a.status is AlertStatus.RESOLVED for a in incident.alerts.values()),
             "cause_title": self._title(incident, cause) if cause else "",
             "chain_titles": self._titles(chosen.chain) if chosen else [],
-            "scope_parts": [
-                _labelled(say(f"slack.scope_{name}"), values)
-                for name, values in (
-                    ("nodes", scope.nodes),
-                    ("replicas", scope.replicas),
-                    ("models", scope.models),
-                    ("tenants", scope.tenants),
-                )
-                if values
-            ],
+            "scope_parts": scope_words(scope),
             "fixes": self._fixes(chosen.chain or (chosen.cause,)) if chosen else (),
             "experiment": next(
                 (item for item in incident.experiments if item.id == context.get("id")), None
@@ -192,10 +183,6 @@ class Presenter:
             if cause in self._catalogue.causes:
                 return self._catalogue.causes[cause].fixes[:4]
         return ()
-
-
-def _labelled(name: Localized, values: Sequence[str]) -> Localized:
-    return Localized(f"{name.en}: {', '.join(values)}", f"{name.zh}：{'、'.join(values)}")
 
 
 def _parts(view: str, shown: Shown) -> tuple[Part, ...]:

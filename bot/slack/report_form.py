@@ -9,7 +9,7 @@ from typing import Any
 from bot.command import Call, Permission, allowed
 from bot.domain.incident import Incident
 from bot.domain.postmortem import REQUIRED_TOPICS, JudgementTopic, ReportState
-from bot.domain.text import Locale, Localized
+from bot.domain.text import Locale, Localized, listed
 from bot.errors import CommandError, Reason
 from bot.incidents.responding import Via
 from bot.incidents.reviewing import Reviewing
@@ -165,10 +165,7 @@ class ReportSteps:
             return error.text
         names = [say(f"report.judgement.short_{topic.value}") for topic in texts]
         names += [Localized.verbatim(claim) for claim in evidence]
-        changed = Localized(
-            ", ".join(item.en for item in names), "、".join(item.zh for item in names)
-        )
-        told = say("review.edited", changed=changed)
+        told = say("review.edited", changed=listed(names))
         await self._tell_thread(recorded.incident, told, call)
         return told
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from bot.domain.checklist import ProposalStatus
 from bot.domain.hypothesis import NOT_ESTABLISHED, Hypothesis, HypothesisStatus, Symptom
 from bot.domain.incident import Experiment, ExperimentVerdict, Incident
-from bot.domain.text import Localized
+from bot.domain.text import Localized, listed
 from bot.locales import say
 from bot.sop import GateRule, Sop
 
@@ -72,7 +72,7 @@ def _since_known(incident: Incident) -> Localized | None:
 
 def _sources_answered(incident: Incident) -> Localized | None:
     silent = [name for name in FOUR_SOURCES if name not in incident.sources]
-    return say("steps.missing_sources", sources=", ".join(silent)) if silent else None
+    return say("steps.missing_sources", sources=listed(silent)) if silent else None
 
 
 def _ranked(incident: Incident) -> Localized | None:
@@ -129,7 +129,7 @@ def _checklist_decided(incident: Incident) -> Localized | None:
     open_ones = [
         str(item.n) for item in incident.checklist_changes if item.status is ProposalStatus.PROPOSED
     ]
-    return say("steps.missing_decision", numbers=", ".join(open_ones)) if open_ones else None
+    return say("steps.missing_decision", numbers=listed(open_ones)) if open_ones else None
 
 
 _RULES: Mapping[GateRule, Callable[[Incident], Localized | None]] = {

@@ -139,7 +139,11 @@ async def serve(config: WorkspaceConfig, *, announce: Callable[[str], None] | No
         ConfigError: the address is taken.
     """
     listener = listen(
-        config.host, config.port, setting="--port", advice="choose another one", backlog=512
+        config.host,
+        config.port,
+        settings=("--host", "--port"),
+        advice="choose another one",
+        backlog=512,
     )
     workspace = _addressed(Workspace(), config, listener)
     application = create_app(workspace, config)
@@ -158,7 +162,11 @@ async def running(
         ConfigError: the address is taken.
     """
     listener = listen(
-        config.host, config.port, setting="--port", advice="choose another one", backlog=512
+        config.host,
+        config.port,
+        settings=("--host", "--port"),
+        advice="choose another one",
+        backlog=512,
     )
     held = _addressed(workspace or Workspace(), config, listener)
     application = create_app(held, config)

@@ -120,7 +120,7 @@ def start_agent(
         )
     scheme = "https" if "RCA_AGENT_TLS_CERT" in env else "http"
     agent = LiveAgent(node, f"{scheme}://127.0.0.1:{port}", folder, process)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         try:
             # A bare connection, because with mutual TLS a request would need a certificate.

@@ -172,7 +172,7 @@ def start_service(folder: Path, mode: str) -> LiveService:
     """Starts the program and waits until it is up."""
     folder.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen([sys.executable, __file__, str(folder), mode])
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while not (folder / "port").exists():
         assert process.poll() is None
         assert time.monotonic() < deadline

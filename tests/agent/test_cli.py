@@ -18,7 +18,7 @@ def _agent(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         env={
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
@@ -130,7 +130,7 @@ def test_agent_loads_nothing_that_a_node_does_not_have() -> None:
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         cwd=Path(__file__).resolve().parents[2],
     )
     loaded = {name.partition(".")[0] for name in done.stdout.split()}

@@ -258,7 +258,7 @@ def test_agent_that_is_told_to_stop_leaves_no_child_behind(
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         asking = pool.submit(agent.post, "kernel_log", seconds=20.0)
         children: list[int] = []
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not children:
             assert time.monotonic() < deadline
             text = Path(f"/proc/{agent.process.pid}/task/{agent.process.pid}/children").read_text()

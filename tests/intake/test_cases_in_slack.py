@@ -146,7 +146,8 @@ async def test_both_of_a_pair_and_a_retry_are_one_message_in_the_channel(
         await asyncio.gather(
             deliver(stage, "alertmanager", first), deliver(stage, "alertmanager", second)
         )
-        # The number that the slower of the two had drawn may be left out.
+        # Whichever came first: the title is of the alert that began first. The number that the slower of the two had
+        # drawn may be left out.
         thread = await anchor(stage, "Xid 79 on gpu-node-17")
         before = await everything(stage, thread)
         await deliver(stage, "alertmanager", first)

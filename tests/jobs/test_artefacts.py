@@ -170,6 +170,7 @@ async def test_file_that_cannot_be_fetched_is_said_and_the_reading_stands(
         ("profile", {"seconds": 60, "tool": "nsys"}, 105.0),
         ("golden_set", {"service": "svc"}, 65.0),
         ("profile", {"seconds": 1e9}, 300.0),
+        ("profile", {"seconds": 10**400}, 300.0),
         ("profile", {"seconds": "soon"}, 45.0),
     ],
 )

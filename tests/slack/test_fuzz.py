@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from typing import Any
 from urllib.parse import urlencode
 
@@ -33,7 +32,6 @@ HISTORIES = settings(
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-ACK_SECONDS = 3.0
 
 # A report takes seconds of a worker process each time, and has tests of its own.
 WORDS = sorted(set(collect(commands, Command)) - {"export"}) + sorted(
@@ -104,8 +102,7 @@ class _History:
         self.deleted: set[str] = set()
 
     async def step(self, what: str, text: str) -> None:
-        """Delivers one step; the acknowledgement must come in time, with nothing in it."""
-        started = time.monotonic()
+        """Delivers one step; the acknowledgement must come, with nothing in it."""
         if what == "command":
             response = await post(self._stage, urlencode(_form(text)), form=True)
         else:
@@ -117,7 +114,6 @@ class _History:
             response = await post(self._stage, raw)
         assert response.status_code == 200, (what, text)
         assert response.text == ""
-        assert time.monotonic() - started < ACK_SECONDS
 
     def _event(self, what: str, text: str) -> dict[str, Any] | None:
         # More than one message takes; spelled out here, since examples of that size cannot be printed.

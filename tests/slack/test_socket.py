@@ -15,6 +15,7 @@ from bot.slack import socket
 from bot.slack.socket import SocketMode
 from bot.workspace.config import Transport, WorkspaceConfig
 from tests.slack.conftest import CHANNEL, staged
+from tests.waiting import PATIENCE_SECONDS
 
 
 async def test_socket_mode_carries_commands_and_survives_a_lost_connection(
@@ -65,7 +66,7 @@ async def test_connection_that_is_up_and_deaf_is_given_up(monkeypatch: pytest.Mo
     monkeypatch.setattr(socket, "DEAF_AFTER_SECONDS", 0.05)
     mode = _mode()
     deaf: Any = SimpleNamespace(client=_Client(time.time() - 1000))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await mode._watch(deaf, asyncio.Event())
     assert mode.is_connected is False
     assert mode.last_error == "connected but deaf"
@@ -101,7 +102,7 @@ async def test_connection_that_is_heard_is_kept(monkeypatch: pytest.MonkeyPatch)
     mode, stop = _mode(), asyncio.Event()
     well: Any = SimpleNamespace(client=_Client(time.time()))
     watching = asyncio.create_task(mode._watch(well, stop))
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not mode.is_connected and time.monotonic() < deadline:
         await asyncio.sleep(0.01)
     assert mode.is_connected is True
@@ -117,5 +118,5 @@ async def test_close_that_hangs_holds_nothing_up(monkeypatch: pytest.MonkeyPatch
         await asyncio.Event().wait()
 
     handler: Any = SimpleNamespace(close_async=hang)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         await _mode()._close(handler)

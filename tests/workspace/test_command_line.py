@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 
 from bot.workspace.client import WorkspaceClient
+from tests.waiting import PATIENCE_SECONDS
 
 
 async def test_workspace_serves_says_where_and_ends_on_a_signal_with_a_page_open() -> None:
@@ -21,10 +22,10 @@ async def test_workspace_serves_says_where_and_ends_on_a_signal_with_a_page_open
     )
     assert process.stdout is not None
     try:
-        line = (await asyncio.wait_for(process.stdout.readline(), 30)).decode()
+        line = (await asyncio.wait_for(process.stdout.readline(), PATIENCE_SECONDS)).decode()
         url = line.split()[1].rstrip("/")
         async with httpx.AsyncClient() as http, WorkspaceClient(url) as client:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while True:
                     try:
                         await http.get(url)
@@ -38,7 +39,7 @@ async def test_workspace_serves_says_where_and_ends_on_a_signal_with_a_page_open
                 await anext(lines)
                 assert '"text": "hi"' in await anext(lines)
                 process.send_signal(signal.SIGTERM)
-                _, errors = await asyncio.wait_for(process.communicate(), 10)
+                _, errors = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
     finally:
         if process.returncode is None:
             process.kill()
@@ -59,7 +60,7 @@ async def test_tokens_come_from_the_environment_and_stand_in_no_process_list() -
     )
     assert process.stdout is not None
     try:
-        line = (await asyncio.wait_for(process.stdout.readline(), 30)).decode()
+        line = (await asyncio.wait_for(process.stdout.readline(), PATIENCE_SECONDS)).decode()
         url = line.split()[1].rstrip("/")
         shown = Path(f"/proc/{process.pid}/cmdline").read_text()
         assert not any(secret in shown for secret in secrets.values())
@@ -79,7 +80,7 @@ async def test_tokens_come_from_the_environment_and_stand_in_no_process_list() -
 async def _until_up(
     http: httpx.AsyncClient, url: str, headers: dict[str, str]
 ) -> dict[str, object]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             try:
                 return dict((await http.post(url, headers=headers)).json())
@@ -92,7 +93,7 @@ async def test_address_that_is_not_loopback_is_one_line_and_exit_one() -> None:
         *(sys.executable, "-m", "bot.cli", "workspace", "--host", "0.0.0.0"),
         stderr=asyncio.subprocess.PIPE,
     )
-    _, errors = await asyncio.wait_for(process.communicate(), 30)
+    _, errors = await asyncio.wait_for(process.communicate(), PATIENCE_SECONDS)
     assert process.returncode == 1
     assert errors.decode().count("\n") == 1
     assert "use 127.0.0.1" in errors.decode()

@@ -17,6 +17,7 @@ from bot.workspace.client import WorkspaceClient
 from bot.workspace.config import WorkspaceConfig
 from bot.workspace.http_carrier import sign
 from bot.workspace.server import RunningWorkspace
+from tests.waiting import PATIENCE_SECONDS
 from tests.workspace.conftest import INCIDENTS, Bot, bot_behind
 
 ALERTS = "C0ALERTS"
@@ -161,7 +162,7 @@ async def test_unacknowledged_event_comes_three_more_times_on_the_workspaces_clo
         return PlainTextResponse("no", status_code=500)
 
     async def tried(count: int) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while len(attempts) < count:
                 await asyncio.sleep(0.005)
 
@@ -338,7 +339,7 @@ async def test_app_that_fails_nearly_everything_of_an_hour_is_switched_off_until
         bot.answer_with = refuse
         for n in range(9):
             await person.say(INCIDENTS, f"{n}")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while (await client.state())["is_delivering"]:
                 await asyncio.sleep(0.01)
         await client.advance_clock(400)

@@ -11,6 +11,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.errors import DeliveryError
 from bot.workspace.client import WorkspaceClient
+from tests.waiting import PATIENCE_SECONDS
 from tests.workspace.conftest import INCIDENTS, Bot
 
 
@@ -378,6 +379,6 @@ async def test_ephemeral_message_is_replaced_and_removed_by_its_own_button(
     asked = await person.wait_for(lambda m: m.text == "sure?", channel=INCIDENTS)
     assert len(await client.messages(INCIDENTS)) == 1
     await person.click(INCIDENTS, asked.ts, "no")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while await client.messages(INCIDENTS):
             await asyncio.sleep(0.005)

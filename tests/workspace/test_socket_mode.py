@@ -16,6 +16,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.workspace.client import WorkspaceClient
 from bot.workspace.config import Transport, WorkspaceConfig
 from bot.workspace.server import RunningWorkspace, running
+from tests.waiting import PATIENCE_SECONDS
 from tests.workspace.conftest import INCIDENTS, faults_on_the_wire
 
 
@@ -32,7 +33,7 @@ async def connect(workspace: RunningWorkspace) -> websockets.ClientConnection:
 
 
 async def receive(connection: websockets.ClientConnection) -> dict[str, Any]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         frame: dict[str, Any] = json.loads(await connection.recv())
         return frame
 
@@ -67,7 +68,7 @@ async def test_bolt_gets_events_and_commands_and_reconnects_after_a_refresh(
         assert (await person.command(INCIDENTS, "/rca x")).is_good
         await person.wait_for(lambda m: m.text == "over the socket")
         assert (await client.post("socket", {"reason": "refresh_requested"}))["connections"] == 1
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE_SECONDS):
             while not (done := await person.command(INCIDENTS, "/rca again")).is_good:
                 assert done.error in ("dispatch_failed", "operation_timeout")
         assert len(mentions) == 1

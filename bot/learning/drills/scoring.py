@@ -9,7 +9,7 @@ from bot.cause import Cause
 from bot.domain.hypothesis import HypothesisStatus
 from bot.domain.incident import ExperimentVerdict, Incident
 from bot.domain.postmortem import DurationName
-from bot.domain.text import Localized
+from bot.domain.text import Localized, listed
 from bot.domain.timeline import Entry, EntryKind
 from bot.incidents.journal import Ledger
 from bot.learning.past import past_of
@@ -130,9 +130,8 @@ def _order(entries: Sequence[Entry], sop: Sop) -> Part:
     faults = [*skipped, *forced, *never]
     points = max(0, ORDER - _ORDER_EACH * len(faults))
     titles = [found.title for name in dict.fromkeys(faults) if (found := sop.step(name))]
-    listed = Localized(", ".join(item.en for item in titles), "、".join(item.zh for item in titles))
     why = (
-        say("learning.score_order_faults", steps=listed)
+        say("learning.score_order_faults", steps=listed(titles))
         if faults
         else say("learning.score_order_kept")
     )
