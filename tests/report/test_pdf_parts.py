@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
 import re
 import subprocess
 from collections import Counter
-from functools import cache
 
+import pytest
 from pypdf import PdfReader
 
 from bot.domain.text import Locale
@@ -107,8 +109,22 @@ def test_parts_cost_no_more_than_their_measure():
     assert max(sizes) <= pdf_parts.PART_COST
 
 
-@cache
-def _written() -> tuple[bytes, bytes]:
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
+    """One long report, written twice; made once for all processes of a run, since it costs half a minute."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    kept = [folder / "long-report-1.pdf", folder / "long-report-2.pdf"]
+    with (folder / "long-report.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept[-1].exists():
+            for path, content in zip(kept, _write_twice(), strict=True):
+                path.write_bytes(content)
+    return kept[0].read_bytes(), kept[1].read_bytes()
+
+
+def _write_twice() -> tuple[bytes, bytes]:
     report = redact(long_case(entries=300, charts=1, files=5).compile())
     whole, part = pdf_parts.WHOLE_COST, pdf_parts.PART_COST
     try:
@@ -118,26 +134,26 @@ def _written() -> tuple[bytes, bytes]:
         pdf_parts.WHOLE_COST, pdf_parts.PART_COST = whole, part
 
 
-def test_joined_pages_are_numbered_through():
-    pages = PdfReader(io.BytesIO(_written()[0])).pages
+def test_joined_pages_are_numbered_through(written):
+    pages = PdfReader(io.BytesIO(written[0])).pages
     assert len(pages) > 12
     for number, page in enumerate(pages, 1):
         said = re.sub(r"\s", "", page.extract_text())
         assert f"{number}/{len(pages)}" in said
 
 
-def test_joined_report_is_the_same_twice():
-    assert _written()[0] == _written()[1]
+def test_joined_report_is_the_same_twice(written):
+    assert written[0] == written[1]
 
 
-def test_joined_report_holds_every_entry_once():
-    text = "\n".join(page.extract_text() for page in PdfReader(io.BytesIO(_written()[0])).pages)
+def test_joined_report_holds_every_entry_once(written):
+    text = "\n".join(page.extract_text() for page in PdfReader(io.BytesIO(written[0])).pages)
     seen = Counter(re.findall(r"^(\d+) · \d\d:\d\d:\d\d", text, re.MULTILINE))
     assert seen == {str(n): 1 for n in range(1, 301)}
 
 
-def test_joined_report_has_its_outline_and_its_title():
-    reader = PdfReader(io.BytesIO(_written()[0]))
+def test_joined_report_has_its_outline_and_its_title(written):
+    reader = PdfReader(io.BytesIO(written[0]))
     titles = [item.title for item in _flat(reader.outline)]
     for title in ("Summary", "Timeline", "Evidence", "Charts", "Raw probe results"):
         assert titles.count(title) == 1
@@ -153,8 +169,8 @@ def _flat(items):  # type: ignore[no-untyped-def]
             yield item
 
 
-def test_no_glyph_is_missing_in_the_page_numbers():
-    for page in PdfReader(io.BytesIO(_written()[0])).pages:
+def test_no_glyph_is_missing_in_the_page_numbers(written):
+    for page in PdfReader(io.BytesIO(written[0])).pages:
         stamps = re.findall(rb"/RcaPage 8 Tf .*? <([0-9a-f]+)> Tj", page.get_contents().get_data())
         assert len(stamps) == 1
         glyphs = {stamps[0][i : i + 4] for i in range(0, len(stamps[0]), 4)}
@@ -170,10 +186,10 @@ def test_a_part_has_no_link_to_another_part():
     )
 
 
-def test_joined_report_is_tagged_throughout(tmp_path):
+def test_joined_report_is_tagged_throughout(tmp_path, written):
     """Every page names a row of its own in the parent tree, and the tree holds what every part says."""
     path = tmp_path / "joined.pdf"
-    path.write_bytes(_written()[0])
+    path.write_bytes(written[0])
     reader = PdfReader(path)
     root = reader.trailer["/Root"]
     numbers = list(root["/StructTreeRoot"]["/ParentTree"]["/Nums"])[::2]
