@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from bot.checklist.reading import Checklist, ChecklistItem
@@ -42,8 +43,9 @@ def judge_results(results: Sequence[ProbeResult]) -> tuple[CheckOutcome, Localiz
 def judge_values(
     item: ChecklistItem, values: Sequence[float], unit: str = ""
 ) -> tuple[CheckOutcome, Localized]:
-    """The value farthest over the bound decides; no value at all is no answer."""
+    """The value farthest over the bound decides; no value at all, or none that is a number, is no answer."""
     bound = item.above if item.above is not None else item.below
+    values = [value for value in values if math.isfinite(value)]
     if not values or bound is None:
         return CheckOutcome.UNKNOWN, say("checklist.no_series")
     worst = max(values) if item.above is not None else min(values)

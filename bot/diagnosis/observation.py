@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -181,11 +182,11 @@ class Observation:
 
 
 def points(series: Series) -> list[tuple[float, float]]:
-    """(seconds since the epoch, value) of the samples that have one."""
+    """(seconds since the epoch, value) of the samples that have one; what is no number is above and below nothing."""
     return [
         (sample.at.timestamp(), sample.value)
         for sample in series.samples
-        if sample.value is not None
+        if sample.value is not None and math.isfinite(sample.value)
     ]
 
 
