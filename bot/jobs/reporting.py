@@ -20,6 +20,7 @@ from bot.incidents.responding import Via
 from bot.jobs import outbox, requests
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
+from bot.learning.members import is_surely_public
 from bot.locales import say
 from bot.message import Message
 from bot.report.bundle import bundle
@@ -124,7 +125,7 @@ async def may_leave(services: Services, incident: Incident, way: str) -> Localiz
     """Why the report of an incident does not go out this way (`thread`, `http`, `shell`); None where it may."""
     if way in services.settings.export.private:
         return None
-    if await services.members.is_public(incident.channel):
+    if await is_surely_public(incident.channel, services.members):
         return None
     return say("review.private", incident=incident.id, way=way)
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from bot.errors import DeliveryError
 from bot.learning.past import Past
 
 
 class Members(Protocol):
-    """Knows which channels everybody can read, and who is in the others; what cannot be found out is a no."""
+    """Knows which channels everybody can read, and who is in the others."""
 
     async def is_public(self, channel: str) -> bool:
-        """Whether everybody of the workspace can read the channel."""
+        """Whether everybody of the workspace can read the channel.
+
+        Raises:
+            DeliveryError: it cannot be found out just now; what is refused for ever because of that would be a mistake.
+        """
         ...
 
     async def is_member(self, channel: str, user: str) -> bool:
-        """Whether this person is in the channel."""
+        """Whether this person is in the channel; what cannot be found out is a no."""
         ...
 
 
@@ -56,4 +61,12 @@ async def readable_by(
 
 
 async def _public(channels: Iterable[str], members: Members) -> set[str]:
-    return {channel for channel in sorted(channels) if await members.is_public(channel)}
+    return {channel for channel in sorted(channels) if await is_surely_public(channel, members)}
+
+
+async def is_surely_public(channel: str, members: Members) -> bool:
+    """Whether everybody can read the channel; what cannot be found out is a no."""
+    try:
+        return await members.is_public(channel)
+    except DeliveryError:
+        return False

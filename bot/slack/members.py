@@ -25,7 +25,7 @@ _MOST_PAGES = 10
 
 
 class SlackMembers:
-    """Answers from memory where it can; a channel that Slack does not tell of counts as private and empty."""
+    """Answers from memory where it can; a channel that Slack does not know counts as private and empty."""
 
     def __init__(self, web: Web, clock: Callable[[], datetime]) -> None:
         self._web = web
@@ -34,7 +34,11 @@ class SlackMembers:
         self._inside: OrderedDict[str, tuple[datetime, frozenset[str]]] = OrderedDict()
 
     async def is_public(self, channel: str) -> bool:
-        """Whether everybody of the workspace can read the channel."""
+        """Whether everybody of the workspace can read the channel.
+
+        Raises:
+            DeliveryError: Slack cannot be asked just now.
+        """
         if channel.startswith("D"):
             # A direct message: its kind is in its id, and its scope is not asked for.
             return False
@@ -47,8 +51,9 @@ class SlackMembers:
             )
         except DeliveryError as error:
             log.info("slack.channel_kind", channel=channel, reason=error.reason.value)
-            if _is_final(error):
-                _keep(self._public, channel, (self._clock(), False))
+            if not _is_final(error):
+                raise
+            _keep(self._public, channel, (self._clock(), False))
             return False
         body = found.get("channel") or {}
         kinds = ("is_private", "is_im", "is_mpim")

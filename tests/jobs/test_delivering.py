@@ -9,7 +9,7 @@ from bot.command import Call
 from bot.domain.action_item import ActionStatus
 from bot.domain.text import Locale
 from bot.domain.timeline import Draft, EntryKind
-from bot.errors import CommandError
+from bot.errors import CommandError, DeliveryError, Reason
 from bot.exporter import ExportOptions
 from bot.exporters import render_report, report_worker
 from bot.incidents.responding import Via
@@ -253,6 +253,24 @@ async def test_private_incident_goes_only_where_it_is_allowed(door, wiki, tracke
     refused = next(post for post in posts if post["view"] == "error")
     assert "private = true" in refused["context"]["text"]["en"]
     assert tracker.asked != []
+
+
+async def test_slack_that_does_not_tell_whether_a_channel_is_private_only_delays(door, wiki):
+    class Unsure(Public):
+        asked = 0
+
+        async def is_public(self, channel):
+            self.asked += 1
+            if self.asked == 1:
+                raise DeliveryError("slack: no answer", reason=Reason.TIMEOUT)
+            return True
+
+    door.services = replace(door.services, members=Unsure())
+    await ask(door)
+    posts, tries = await settle(door)
+    assert tries == 2
+    assert not [post for post in posts if post["view"] == "error"]
+    assert wiki.asked != []
 
 
 async def test_many_in_a_row_become_one(door, wiki):
