@@ -59,14 +59,15 @@ class Clock:
 
     def shared_offset(self, moments: Iterable[datetime]) -> str | None:
         """The offset that all these times have here; None where the clocks changed between them."""
-        found = {_offset(at.astimezone(self.zone)) for at in moments}
-        return found.pop() if len(found) == 1 else None
+        local = [at.astimezone(self.zone) for at in moments]
+        return _offset(local[0]) if len({at.utcoffset() for at in local}) == 1 else None
 
     def shared_day(self, moments: Iterable[datetime]) -> str | None:
         """`2026-11-30 +08:00`: the day and offset that all these times have here; None where they differ."""
-        local = (at.astimezone(self.zone) for at in moments)
-        found = {f"{at:%Y-%m-%d} {_offset(at)}" for at in local}
-        return found.pop() if len(found) == 1 else None
+        local = [at.astimezone(self.zone) for at in moments]
+        if len({(at.date(), at.utcoffset()) for at in local}) != 1:
+            return None
+        return f"{local[0]:%Y-%m-%d} {_offset(local[0])}"
 
     def local(self, text: str, near: datetime) -> str:
         """`text` with the UTC times in it (`12:05:00Z`, `2026-10-30 12:02Z`) as this clock shows them.

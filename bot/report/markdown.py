@@ -28,8 +28,9 @@ from bot.report.wording import web_address
 
 # What is markup only at the beginning of a line: lists, headings, rules, setext underlines, delimiter rows.
 _LINE_START = re.compile(r"^(\d{0,9})([-+.)](?=\s|$)|#(?=[#\s]|$)|[-=:](?=[-=: ]|$))")
-_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-_ALWAYS = frozenset("\\`*_[]|~$")
+_INERT = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {letter: f"\\{letter}" for letter in "\\`*_[]|~$"}
+)
 _QUOTED_TONES = {Tone.WARN: "⚠️ ", Tone.BAD: "⚠️ ", Tone.MUTED: "", Tone.GOOD: ""}
 
 
@@ -62,10 +63,7 @@ def escape(text: str) -> str:
 
 def _escape_line(line: str) -> str:
     line = line.replace("\t", "    ").strip()
-    escaped = "".join(
-        _MARKUP.get(letter) or (f"\\{letter}" if letter in _ALWAYS else letter) for letter in line
-    )
-    return _LINE_START.sub(r"\1\\\2", escaped)
+    return _LINE_START.sub(r"\1\\\2", line.translate(_INERT))
 
 
 def fenced(text: str, language: str = "") -> list[str]:
