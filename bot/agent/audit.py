@@ -22,7 +22,7 @@ _WRITE_TIMEOUT_SECONDS = 2.0
 _TAIL_BYTES = 1024 * 1024
 
 
-class AuditFailed(Exception):  # noqa: N818 - what follows from it is the caller's to decide
+class AuditError(Exception):
     """A line could not be written; the message is the reason."""
 
 
@@ -66,7 +66,7 @@ class AuditLog:
         """Appends one line; returns when it is written.
 
         Raises:
-            AuditFailed: it is not; the agent's own log has been given it instead.
+            AuditError: it is not; the agent's own log has been given it instead.
         """
         try:
             if self._path is None:
@@ -80,7 +80,7 @@ class AuditLog:
             why = why or str(error) or f"no answer within {_WRITE_TIMEOUT_SECONDS:g} s"
             with contextlib.suppress(OSError):
                 _log.error("audit_not_written", why=why, **entry)
-            raise AuditFailed(why) from error
+            raise AuditError(why) from error
 
     def close(self) -> None:
         """Closes the file."""
@@ -112,7 +112,8 @@ class AuditLog:
     def _append(self, line: bytes) -> None:
         if self._was_moved():
             self._open()
-        assert self._descriptor is not None  # noqa: S101 - narrows the type; it is open until `close`
+        if self._descriptor is None:
+            raise OSError("the audit is closed")
         # What a full disk cut off must not take the next line with it.
         whole = b"\n" + line if self._is_torn else line
         written = os.write(self._descriptor, whole)

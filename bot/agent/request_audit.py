@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from bot.agent.audit import AuditFailed, AuditLog
+from bot.agent.audit import AuditError, AuditLog
 from bot.agent.metrics import AgentMetrics
 from bot.agent.rate import Bucket
 from bot.agent.request_body import Refused
@@ -104,7 +104,7 @@ class RequestAudit:
             line = {**line, "refused_before": left_out}
         try:
             await self._audit.write(line)
-        except AuditFailed as failed:
+        except AuditError as failed:
             self._left_out += left_out
             self._metrics.unaudited.inc()
             return str(failed)

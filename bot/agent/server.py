@@ -30,9 +30,10 @@ from bot.agent.request_body import (
 from bot.agent.runner import ChildRunner
 from bot.agent.settings import AgentSettings
 from bot.agent.tokens import Grant, Refusal, TokenCheck, TokenRefused, require_request
+from bot.argument import args_digest
 from bot.domain.finding import ProbeResult, ProbeStatus
 from bot.errors import ProbeError
-from bot.probe import Cost, Probe, args_digest
+from bot.probe import Cost, Probe
 
 ARTEFACT = "artefact"
 """What stands in a token's `probe` where a piece of a profile is asked for; its args are `{"id","offset"}`."""

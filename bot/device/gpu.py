@@ -56,7 +56,7 @@ class Gpu:
     """
 
     index: int
-    library: NvmlLibrary
+    nvml: NvmlLibrary
     handle: Any = None
     lost: str | None = None
     skipped: str | None = None
@@ -70,7 +70,7 @@ class Gpu:
             return self._silence()
         started = monotonic()  # measures the driver, so no clock is handed in
         try:
-            value = self.library.call(function, self.handle, *arguments)
+            value = self.nvml.call(function, self.handle, *arguments)
         except NvmlFailure as failure:
             self._note(failure)
             value = failure.as_field()
@@ -97,7 +97,7 @@ class Gpu:
             return dict.fromkeys(ids, self._silence())
         started = monotonic()
         try:
-            values = self.library.fields(self.handle, tuple(ids.values()))
+            values = self.nvml.fields(self.handle, tuple(ids.values()))
         except NvmlFailure as failure:
             self._note(failure)
             return dict.fromkeys(ids, failure.as_field())
@@ -157,7 +157,7 @@ class Gpu:
         for number in range(int(count)):
             handle = self.read("nvmlDeviceGetMigDeviceHandleByIndex", number)
             if not isinstance(handle, Unread):
-                instances.append(Gpu(number, self.library, handle))
+                instances.append(Gpu(number, self.nvml, handle))
             elif not handle.detail.startswith("NotFound"):
                 failure = handle
         return instances if instances or failure is None else failure

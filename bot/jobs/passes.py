@@ -11,9 +11,9 @@ from typing import Any
 
 import structlog
 
+from bot.argument import args_digest
 from bot.domain.finding import ProbeResult
 from bot.errors import StoreError
-from bot.probe import args_digest
 from bot.source import ProbeRunner
 from bot.store import shared_runs
 from bot.store.shared_runs import LEASE_SECONDS, Ran

@@ -20,7 +20,6 @@ from bot.incidents.responding import Via
 from bot.jobs import outbox, requests
 from bot.jobs.services import Services
 from bot.jobs.worker import Done, Handler, Later
-from bot.learning.members import is_surely_public
 from bot.locales import say
 from bot.message import Message
 from bot.report.bundle import bundle
@@ -122,10 +121,14 @@ async def compare_revisions(
 
 
 async def may_leave(services: Services, incident: Incident, way: str) -> Localized | None:
-    """Why the report of an incident does not go out this way (`thread`, `http`, `shell`); None where it may."""
+    """Why the report of an incident does not go out this way (`thread`, `http`, `shell`); None where it may.
+
+    Raises:
+        DeliveryError: Slack cannot be asked just now whether the channel is private.
+    """
     if way in services.settings.export.private:
         return None
-    if await is_surely_public(incident.channel, services.members):
+    if await services.members.is_public(incident.channel):
         return None
     return say("review.private", incident=incident.id, way=way)
 

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from bot.argument import SERVICE, Argument, ArgumentKind, Arguments
 from bot.device.bursts import HERTZ, RESOURCES, BurstSeries, sample_bursts
 from bot.domain.finding import Finding
-from bot.probe import (
-    SERVICE,
-    Argument,
-    ArgumentKind,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info
 
 BURST_RATIO = 0.05
 """Our judgement: stalls of a twentieth of the time are worth a finding even where no single gauge shows them."""

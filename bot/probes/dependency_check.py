@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from bot.argument import SERVICE, Arguments
 from bot.device.endpoints import MAX_ENDPOINTS, Contact, contact_all, endpoint_of
 from bot.domain.finding import Finding, FindingSeverity
 from bot.errors import ProbeError, Reason
-from bot.probe import SERVICE, Arguments, Cost, ProbeContext, Reading, critical, describe, info
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info
 
 CONNECT_TIMEOUT_SECONDS = 2.0
 """Our judgement: a connection inside a data centre takes milliseconds; two seconds are two lost SYNs."""

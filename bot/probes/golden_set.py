@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from bot.argument import SERVICE, Arguments
 from bot.device.golden import GoldenAnswer, ask_golden, not_configured, read_golden
 from bot.domain.finding import Finding
-from bot.probe import SERVICE, Arguments, Cost, ProbeContext, Reading, critical, describe, info
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info
 
 MISMATCH_RATIO = 0.05
 """Our judgement: one in twenty may differ by a tie between tokens; more is the model."""

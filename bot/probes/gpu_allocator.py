@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.argument import SERVICE, Arguments, window_argument
 from bot.device.allocator import (
     AllocatorChange,
     AllocatorMoment,
@@ -12,18 +13,7 @@ from bot.device.allocator import (
 from bot.device.exposition import scrape
 from bot.domain.finding import Finding
 from bot.errors import ProbeError, Reason
-from bot.probe import (
-    SERVICE,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-    window_argument,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 FRAGMENTATION_RATIO = 0.2
 """Our judgement: more than a fifth of the reserve is not allocated."""

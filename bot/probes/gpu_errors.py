@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from bot.argument import GPUS, Arguments
 from bot.device.field import Unread
 from bot.device.gpu_driver import explain
 from bot.device.gpu_health import GpuHealth, read_health
@@ -15,17 +16,7 @@ from bot.device.xid_catalog import classify
 from bot.device.xid_verdict import losses, repeats, xid_findings
 from bot.domain.finding import Finding
 from bot.errors import ProbeError
-from bot.probe import (
-    GPUS,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 ECC_UNCORRECTED = 0
 """Source: facebookresearch/gcm, uncorrected volatile errors above 0."""

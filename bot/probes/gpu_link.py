@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from bot.argument import GPUS, Arguments
 from bot.device.field import Unread, is_tolerable
 from bot.device.gpu_driver import explain
 from bot.device.gpu_links import GpuLink, read_links
 from bot.device.nvml import open_nvml
 from bot.device.nvml_error import NvmlFailure
 from bot.domain.finding import Finding
-from bot.probe import (
-    GPUS,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 WINDOW_SECONDS = 2.0
 """Our judgement: at least five samples over two seconds before a generation is judged."""

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from bot.argument import GPUS, Arguments
 from bot.device.field import Unread
 from bot.device.gpu_driver import explain
 from bot.device.gpu_users import GpuUser, read_users
 from bot.device.nvml import open_nvml
 from bot.device.nvml_error import NvmlFailure
 from bot.domain.finding import Finding
-from bot.probe import (
-    GPUS,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 FOREIGN_BYTES = 256 * 2**20
 """Our judgement: monitoring and profiling tools hold a few hundred MiB; less is a bare context."""

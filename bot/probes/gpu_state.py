@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.argument import GPUS, Arguments
 from bot.device.field import Unread
 from bot.device.gpu_condition import GpuCondition, read_conditions
 from bot.device.gpu_driver import explain, pci_gpus
@@ -9,16 +10,7 @@ from bot.device.gpu_verdict import clock_findings, heat_findings, is_heat_judged
 from bot.device.nvml import NvmlLibrary, open_nvml
 from bot.device.nvml_error import NvmlFailure
 from bot.domain.finding import Finding, FindingSeverity
-from bot.probe import (
-    GPUS,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info
 
 WINDOW_SECONDS = 1.0
 """Throttle counters are nanoseconds, so that a second shows even short events; the bit mask alone would miss them."""

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from bot.argument import MAX_GPUS, Argument, ArgumentKind, Arguments
 from bot.device.cuda import CopySpeeds, copy_speeds, link_limit
 from bot.device.field import Unread
 from bot.device.nvml import STANDIN_PREFIX
 from bot.domain.finding import Finding
 from bot.errors import ProbeError, Reason
-from bot.probe import (
-    MAX_GPUS,
-    Argument,
-    ArgumentKind,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info
 
 REFERENCE_GB_PER_S = {"A100": 21.0, "H100": 48.0, "H200": 55.0}
 """Source: Azure/azurehpc-health-checks, lowest accepted host-to-device figure by model."""

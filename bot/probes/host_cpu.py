@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from bot.argument import Arguments, window_argument
 from bot.device.cpu import CpuChange, QuotaChange, cpu_change, cpu_moment
 from bot.device.field import Unread
 from bot.device.inside import gaps
 from bot.domain.finding import Finding
-from bot.probe import (
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-    window_argument,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 SETTLE_SECONDS = 0.8
 """Our measurement: the probes of one bundle start within this time on two cores, and their start is not the node's load."""

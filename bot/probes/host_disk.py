@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from bot.argument import Arguments, window_argument
 from bot.device.cpu import pressure_share
 from bot.device.disk import (
     DiskChange,
@@ -17,17 +18,7 @@ from bot.device.disk import (
 from bot.device.field import Unread
 from bot.device.inside import gaps, service_pressure, told_of
 from bot.domain.finding import Finding
-from bot.probe import (
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-    window_argument,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 LATENCY_SECONDS = 0.1
 """Source: awesome-prometheus-alerts, disk read or write latency above 100 ms."""

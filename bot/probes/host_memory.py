@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.argument import Arguments
 from bot.device.cgroup import CgroupMemory
 from bot.device.cpu import read_pressure
 from bot.device.field import Unread
@@ -9,16 +10,7 @@ from bot.device.inside import gaps, service_memory, service_pressure, told_of
 from bot.device.proc import Pressure
 from bot.domain.finding import Finding
 from bot.errors import ProbeError
-from bot.probe import (
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 LOW_BYTES = 100 * 1024 * 1024
 """Source: leptonai/gpud, memory available below 100 MiB."""

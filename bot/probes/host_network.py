@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from bot.argument import Arguments, window_argument
 from bot.device.field import Unread, from_failure, is_tolerable
 from bot.device.network import (
     HOST,
@@ -16,17 +17,7 @@ from bot.device.network import (
 )
 from bot.domain.finding import Finding
 from bot.errors import ProbeError
-from bot.probe import (
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-    window_argument,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 RETRANSMIT_RATIO = 0.01
 """Our judgement: below 1 % is usual, 1 to 3 % suspicious."""

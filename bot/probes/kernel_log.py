@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import re
 
+from bot.argument import Argument, ArgumentKind, Arguments
 from bot.device.kernel_log import KernelLine, read_kernel_log
 from bot.domain.finding import Finding
-from bot.probe import (
-    Argument,
-    ArgumentKind,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 # Source: messages of mm/oom_kill.c, kernel/hung_task.c, block/blk-core.c, fs/buffer.c, fs/ext4, fs/xfs, drivers/nvme.
 _KINDS = {

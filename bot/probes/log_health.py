@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.argument import SERVICE, Arguments, window_argument
 from bot.device.log_files import (
     DeletedLog,
     LogFile,
@@ -14,18 +15,7 @@ from bot.device.log_files import (
 from bot.device.service import find_processes
 from bot.domain.finding import Finding
 from bot.errors import ProbeError, Reason
-from bot.probe import (
-    SERVICE,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-    window_argument,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 SURGE_BYTES_PER_SECOND = 10_000_000
 """Our judgement: a service that logs 10 MB/s writes more than it serves."""

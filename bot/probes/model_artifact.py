@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bot.argument import SERVICE, Arguments
 from bot.device.launch import deleted_maps, folder_state
 from bot.device.service import find_processes
 from bot.domain.finding import Finding, FindingSeverity
 from bot.errors import ProbeError, Reason
-from bot.probe import SERVICE, Arguments, Cost, ProbeContext, Reading, describe, info
+from bot.probe import Cost, ProbeContext, Reading, describe, info
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".onnx", ".plan", ".gguf", ".engine", ".npz", ".h5", ".mar")  # fmt: skip
 

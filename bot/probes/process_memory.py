@@ -5,21 +5,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import asdict
 
+from bot.argument import SERVICE, Arguments, window_argument
 from bot.device.memory import MemoryMoment, SharedMemory, memory_series, shared_memory
 from bot.device.service import find_processes
 from bot.domain.finding import Finding
-from bot.probe import (
-    SERVICE,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-    window_argument,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 GROWTH_GIB_PER_HOUR = 0.5
 """Our judgement: half a GiB an hour ends a day with 12 GiB gone."""

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
+from bot.argument import SERVICE, Argument, ArgumentKind, Arguments
 from bot.device.service import find_processes
 from bot.device.stack_series import MAX_PROCESSES, StackSeries, take_series
 from bot.domain.finding import Finding
 from bot.errors import ProbeError, Reason
-from bot.probe import (
-    SERVICE,
-    Argument,
-    ArgumentKind,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 LOCK_THREADS = 4
 """Our judgement: fewer waiters than this are ordinary hand-over."""

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
+from bot.argument import SERVICE, Argument, ArgumentKind, Arguments
 from bot.device.field import Unread
 from bot.device.threads import SAMPLE_GAP_SECONDS, ThreadKind, ThreadSurvey, survey_threads
 from bot.domain.finding import Finding
-from bot.probe import (
-    SERVICE,
-    Argument,
-    ArgumentKind,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 DELAYED_THREADS = 0.1
 """Our judgement: below a tenth of a thread waiting at a time, the delay is the scheduler's ordinary latency."""

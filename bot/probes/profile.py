@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from bot.argument import SERVICE, Argument, ArgumentKind, Arguments
 from bot.device.profiler import Capture, record_gpus, record_python, record_torch
 from bot.device.service import find_processes
 from bot.errors import ProbeError, Reason
-from bot.probe import (
-    SERVICE,
-    Argument,
-    ArgumentKind,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    describe,
-    info,
-)
+from bot.probe import Cost, ProbeContext, Reading, describe, info
 
 MAX_SECONDS = 60
 """Our judgement: a minute shows what a steady fault does; more is load on a service that is in trouble already."""

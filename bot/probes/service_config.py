@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bot.argument import SERVICE, Arguments
 from bot.device.engine import EngineMoment, engine_moment
 from bot.device.exposition import scrape
 from bot.device.launch import batch_limit, folder_state, launch_flags, reduced_precision
 from bot.device.service import find_processes
 from bot.domain.finding import Finding, FindingSeverity
 from bot.errors import ProbeError
-from bot.probe import SERVICE, Arguments, Cost, ProbeContext, Reading, describe, info, warning
+from bot.probe import Cost, ProbeContext, Reading, describe, info, warning
 
 SCRAPE_TIMEOUT_SECONDS = 2.0
 """Our judgement: as for the other probes of the metrics page."""

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
+from bot.argument import SERVICE, Arguments, window_argument
 from bot.device.engine import EngineMoment, engine_moment
 from bot.device.exposition import scrape
 from bot.domain.finding import Finding
 from bot.errors import ProbeError, Reason
-from bot.probe import (
-    SERVICE,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    Sampled,
-    critical,
-    describe,
-    info,
-    warning,
-    window_argument,
-)
+from bot.probe import Cost, ProbeContext, Reading, Sampled, critical, describe, info, warning
 
 QUEUE_REQUESTS = 5
 """Our judgement: a handful waiting is batching, not a queue."""

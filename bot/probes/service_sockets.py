@@ -5,21 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from bot.argument import SERVICE, Arguments
 from bot.device.service import find_processes
 from bot.device.sockets import TcpSocket
 from bot.device.sockets import service_sockets as read_sockets
 from bot.domain.finding import Finding
-from bot.probe import (
-    SERVICE,
-    Arguments,
-    Cost,
-    ProbeContext,
-    Reading,
-    critical,
-    describe,
-    info,
-    warning,
-)
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 CONNECTING_SOCKETS = 3
 """Our judgement: one or two half-open connections pass by; three to one peer do not."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from bot.argument import Arguments
 from bot.device.clock import (
     ChronyTracking,
     KernelClock,
@@ -14,7 +15,7 @@ from bot.device.clock import (
 )
 from bot.device.field import Unread, from_failure
 from bot.errors import ProbeError
-from bot.probe import Arguments, Cost, ProbeContext, Reading, critical, describe, info, warning
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info, warning
 
 SKEW_SECONDS = 0.05
 """Source: node-mixin, NodeClockSkewDetected: an offset above 50 ms."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bot.argument import SERVICE, Arguments
 from bot.device.exposition import Exposition, scrape
 from bot.device.service import find_processes
 from bot.device.sockets import service_sockets
@@ -14,7 +15,7 @@ from bot.device.tracing import (
 )
 from bot.domain.finding import Finding, FindingSeverity
 from bot.errors import ProbeError
-from bot.probe import SERVICE, Arguments, Cost, ProbeContext, Reading, critical, describe, info
+from bot.probe import Cost, ProbeContext, Reading, critical, describe, info
 
 ACCEPTED_RATIO = 0.95
 """Our judgement: exporters retry, so that more than one span in twenty refused or dropped is a loss of coverage."""

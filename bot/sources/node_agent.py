@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from httpx_aiohttp import AiohttpTransport
 
+from bot.argument import args_digest
 from bot.domain.finding import UNANSWERED, ProbeResult, ProbeStatus
 from bot.errors import ConfigError, EvidenceError, ProbeError, Reason
 from bot.inventory import Inventory, Node
-from bot.probe import args_digest
 from bot.sources._agent_answers import content_of, require_success, result_of, status_of
 
 TOKEN_LIFETIME_SECONDS = 30

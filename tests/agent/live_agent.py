@@ -18,7 +18,7 @@ import jwt
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from bot.agent.keys import write_key_pair
-from bot.probe import args_digest
+from bot.argument import args_digest
 from tests.conftest import free_port
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from bot.agent.audit import AuditFailed, AuditLog
+from bot.agent.audit import AuditError, AuditLog
 from bot.errors import ConfigError
 from tests.agent.live_agent import LiveAgent
 from tests.agent.raw_wire import until
@@ -128,7 +128,7 @@ async def test_line_that_was_cut_off_does_not_take_the_next_with_it(tmp_path: Pa
 
 async def test_line_that_cannot_be_written_is_told_to_the_caller() -> None:
     audit = AuditLog(Path("/dev/full"))
-    with pytest.raises(AuditFailed, match="No space left"):
+    with pytest.raises(AuditError, match="No space left"):
         await audit.write(ENTRY)
     assert audit.recent_token_ids(0) == {}
     audit.close()

@@ -24,7 +24,7 @@ from bot.agent.serve import probe_catalogue
 from bot.agent.server import AgentServer
 from bot.agent.settings import AgentSettings
 from bot.agent.tokens import TokenCheck
-from bot.probe import Argument, ArgumentKind, args_digest
+from bot.argument import Argument, ArgumentKind, args_digest
 from tests.agent.live_agent import LiveAgent
 from tests.agent.live_service import start_service
 

@@ -23,7 +23,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from bot.agent.keys import write_key_pair
 from bot.agent.serve import probe_catalogue
 from bot.agent.tokens import Refusal, TokenCheck, TokenRefused
-from bot.probe import Argument, ArgumentKind, Probe
+from bot.argument import Argument, ArgumentKind
+from bot.probe import Probe
 from tests.agent.live_agent import LiveAgent
 from tests.agent.raw_wire import until
 

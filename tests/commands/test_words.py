@@ -53,7 +53,8 @@ def test_every_word_says_what_it_does_in_both_languages() -> None:
 
 def test_probe_table_is_what_the_agent_carries() -> None:
     import bot.probes
-    from bot.probe import ArgumentKind, Probe
+    from bot.argument import ArgumentKind
+    from bot.probe import Probe
 
     carried = collect(bot.probes, Probe)
     for name, probe in carried.items():

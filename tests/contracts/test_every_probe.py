@@ -25,9 +25,10 @@ from bot.agent.child import ChildTask
 from bot.agent.runner import ChildRunner
 from bot.agent.serve import probe_catalogue
 from bot.agent.settings import AgentSettings, Limits, load_settings
+from bot.argument import ArgumentKind
 from bot.device.service import ServiceTarget
 from bot.domain.finding import ProbeResult, ProbeStatus
-from bot.probe import ArgumentKind, Probe
+from bot.probe import Probe
 from tests.agent.live_service import LiveService, start_service
 from tests.device.standin_libraries import cuda_library, nvml_library
 from tests.waiting import PATIENCE_SECONDS

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from bot.argument import args_digest
 from bot.domain.finding import ProbeResult, ProbeStatus
 from bot.jobs import passes as passes_module
 from bot.jobs.passes import SHARED, SharedPasses
-from bot.probe import args_digest
 from bot.store import shared_runs
 from bot.store.transaction import Store
 from tests.waiting import PATIENCE_SECONDS, until

@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
+from bot.argument import args_digest
 from bot.domain.finding import ProbeStatus
 from bot.errors import ConfigError, EvidenceError
 from bot.inventory import Inventory, Node
-from bot.probe import args_digest
 from bot.sources.node_agent import NodeAgents
 from tests.agent.live_agent import LiveAgent, start_agent
 from tests.conftest import free_port

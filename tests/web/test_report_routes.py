@@ -130,6 +130,20 @@ async def test_report_of_a_private_channel_goes_only_where_it_may(closed: Stage)
     assert not any(e.kind is EntryKind.REPORT for e in await closed.entries())
 
 
+async def test_slack_that_does_not_tell_whether_a_channel_is_private_only_delays_the_report(
+    closed: Stage,
+) -> None:
+    thread = await closed.start()
+    await closed.client.inject("drop_call", "conversations.info", times=50)
+    answer = await _get(closed, "/incidents/INC-1/report.md", **READ)
+    assert answer.status_code == 503
+    assert "private" not in answer.json()["error"]
+    await closed.lead.command(CHANNEL, "/rca export INC-1 md")
+    await closed.client.post("faults/clear", {})
+    await closed.reply(thread, lambda m: bool(m.raw.get("files")))
+    assert (await _get(closed, "/incidents/INC-1/report.md", **READ)).status_code == 200
+
+
 async def test_own_rules_mask_customers_the_same_way_in_every_format(closed: Stage) -> None:
     await closed.start("sev2 Umbrella Corp waits")
     via = Via(by="U0LEAD", at=closed.bot.services.clock(), key="k1")
